@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Adds up test results and prints `N passed, N failed` as its last line.
 
-  count_results.py [--exit-status N] [--passed N] [--failed N] RESULTS_DIRECTORY...
+  count_results.py [--passed N] [--failed N] DIRECTORY[=STATUS]...
 
-Each directory holds the JUnit files of GoogleTest and lit, and ctest's own ctest.xml. A ctest entry that wrote no file
-of its own (a script, or a program that crashed) counts as one test. Exits 0 only if something passed, nothing failed
-and --exit-status (that of the test run) was 0.
+Each directory holds the JUnit files of GoogleTest and lit, and ctest's own ctest.xml; STATUS is how the run that wrote
+them ended. A ctest entry that wrote no file of its own (a script, or a program that crashed) counts as one test; a run
+that ended badly without a failed test, or that ran nothing, counts as one failure. Exits 0 only if nothing failed.
 """
 import argparse
 import os
@@ -64,26 +64,24 @@ def add_up(directory):
 
 def main(arguments):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--exit-status", type=int, default=0)
     parser.add_argument("--passed", type=int, default=0)
     parser.add_argument("--failed", type=int, default=0)
     parser.add_argument("directories", nargs="*")
     options = parser.parse_args(arguments)
     passed, failed, skipped = options.passed, options.failed, 0
-    for directory in options.directories:
+    for argument in options.directories:
+        directory, _, status = argument.partition("=")
         total = add_up(directory)
+        if not total["failed"] and status not in ("", "0"):
+            total["failed"].append(f"the run of {directory} ended with status {status}")
+        elif not total["failed"] and not total["passed"]:
+            total["failed"].append(f"no test ran in {directory}")
         passed += len(total["passed"])
         failed += len(total["failed"])
         skipped += len(total["skipped"])
         for outcome in ("skipped", "failed"):
             for name in total[outcome]:
                 print(f"{outcome}: {name}")
-    if options.exit_status != 0 and failed == 0:
-        print(f"failed: the test run itself ended with status {options.exit_status}")
-        failed += 1
-    if passed + failed == 0:
-        print("failed: no test ran")
-        failed += 1
     if skipped:
         print(f"{skipped} skipped")
     print(f"{passed} passed, {failed} failed", flush=True)

@@ -29,12 +29,12 @@ def ctest(*entries):
 
 
 class CountResults(unittest.TestCase):
-    def count(self, files, *arguments):
+    def count(self, files, status="", *arguments):
         with tempfile.TemporaryDirectory() as directory:
             for name, text in files.items():
                 with open(os.path.join(directory, name), "w", encoding="utf-8") as file:
                     file.write(text)
-            run = subprocess.run([sys.executable, TOOL, *arguments, directory], capture_output=True, text=True)
+            run = subprocess.run([sys.executable, TOOL, *arguments, directory + status], capture_output=True, text=True)
         self.assertEqual(run.stderr, "")
         return run.stdout.splitlines()[-1], run.returncode
 
@@ -44,7 +44,7 @@ class CountResults(unittest.TestCase):
 
     def test_failure_counts_once(self):
         files = {"a.xml": GTEST % FAILURE, "ctest.xml": ctest(("a", "fail"))}
-        self.assertEqual(self.count(files, "--exit-status", "8"), ("1 passed, 1 failed", 1))
+        self.assertEqual(self.count(files, "=8"), ("1 passed, 1 failed", 1))
 
     def test_crash_without_results(self):
         self.assertEqual(self.count({"ctest.xml": ctest(("a", "fail"))}), ("0 passed, 1 failed", 1))
@@ -61,10 +61,14 @@ class CountResults(unittest.TestCase):
 
     def test_exit_status_alone_fails(self):
         files = {"a.xml": GTEST % "", "ctest.xml": ctest(("a", "run"))}
-        self.assertEqual(self.count(files, "--exit-status", "1"), ("1 passed, 1 failed", 1))
+        self.assertEqual(self.count(files, "=1"), ("1 passed, 1 failed", 1))
 
     def test_extra_counts(self):
-        self.assertEqual(self.count({}, "--passed", "3", "--failed", "1"), ("3 passed, 1 failed", 1))
+        files = {"ctest.xml": ctest(("a", "run"))}
+        self.assertEqual(self.count(files, "=0", "--passed", "3", "--failed", "1"), ("4 passed, 1 failed", 1))
+
+    def test_build_that_failed(self):
+        self.assertEqual(self.count({}, "=1", "--passed", "3"), ("3 passed, 1 failed", 1))
 
 
 if __name__ == "__main__":
