@@ -1,5 +1,8 @@
 #include "runtime/format.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "runtime/status.h"
 
 namespace agc::rt {
@@ -43,6 +46,17 @@ uint32_t DTypeSize(DType dtype) {
 const char* BufferKindName(BufferKind kind) {
   const size_t i = static_cast<size_t>(kind);
   return i < kBufferKinds.size() ? kBufferKinds[i] : "?";
+}
+
+uint64_t Checksum(const uint8_t* data, size_t size) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (size_t at = 0; at < size; at += 8) {
+    uint64_t word = 0;
+    std::memcpy(&word, data + at, std::min<size_t>(8, size - at));
+    hash = (hash ^ word) * 0x100000001b3u;
+    hash ^= hash >> 32;  // without it the high bits of a word reach only the high bits of the hash
+  }
+  return hash ^ size;
 }
 
 const char* CodeName(Code code) {

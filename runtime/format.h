@@ -5,6 +5,7 @@
 // A value lives at (arena, offset). Base addresses of arenas are added when commands are recorded and nowhere else.
 #pragma once
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -133,5 +134,21 @@ struct Bundle {
   std::vector<uint8_t> state_values = {};     // state_bytes bytes when present
   std::string ir_text = {};                   // tensor-stage module; empty when stripped
 };
+
+// The first bytes of a bundle file (.agb), little-endian; the rest of the file is described in runtime/bundle.fbs.
+inline constexpr uint32_t kBundleMagic = 0x62636761;  // "agcb"
+inline constexpr uint32_t kBundleVersion = 1;
+inline constexpr size_t kBundleAlignment = 64;  // of the manifest, the segments and their contents
+struct BundleHeader {
+  uint32_t magic = kBundleMagic, version = kBundleVersion;
+  uint64_t file_bytes = 0;        // whole file
+  uint64_t manifest_bytes = 0;    // at byte 64
+  uint64_t manifest_checksum = 0; // Checksum of those bytes
+  uint64_t reserved[4] = {};      // 0
+};
+static_assert(sizeof(BundleHeader) == 64);
+
+// FNV-1a over 64-bit little-endian words, the last one padded with zeros: tells damage, not tampering.
+uint64_t Checksum(const uint8_t* data, size_t size);
 
 }  // namespace agc::rt
