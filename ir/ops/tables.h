@@ -1,0 +1,19 @@
+// One table per family of ops, named here: a static library drops objects that nobody refers to, so nothing registers
+// itself. AllOps() reads this list.
+#pragma once
+#include "ir/op_def.h"
+
+namespace agc {
+
+extern const absl::Span<const OpDef> kDataOps;         // input, state, constant, blob, get, gradient, iota, random_bits
+extern const absl::Span<const OpDef> kElementwiseOps;  // unary and binary maths
+extern const absl::Span<const OpDef> kCompareOps;      // compare, select, cast, logic
+extern const absl::Span<const OpDef> kViewOps;         // reshape, transpose, broadcast, slice, pad, concat
+extern const absl::Span<const OpDef> kReduceOps;       // reduce_*, argmax
+extern const absl::Span<const OpDef> kContractOps;     // matmul, batch_matmul, conv2d and its gradients
+extern const absl::Span<const OpDef> kPoolOps;         // pooling and its gradients
+extern const absl::Span<const OpDef> kGatherOps;       // take, one_hot
+extern const absl::Span<const OpDef> kActivationOps;   // composites: relu, sigmoid, gelu, softmax, log_softmax, dropout
+extern const absl::Span<const OpDef> kLossOps;         // composites: cross_entropy, mse, layer_norm
+
+}  // namespace agc

@@ -1,0 +1,195 @@
+#include "ir/scalar_op.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "ir/base/status.h"
+#include "ir/expr.h"
+
+namespace agc {
+namespace {
+
+using enum ScalarTyping;
+using D = ScalarDomain;
+using I = const int64_t*;
+using F = const double*;
+
+// Unsigned dtypes compare and divide as such; everything narrower than 64 bits is exact in int64.
+bool Less(DType t, int64_t a, int64_t b) { return t == DType::kU64 ? uint64_t(a) < uint64_t(b) : a < b; }
+int64_t Quotient(DType t, int64_t a, int64_t b) {
+  if (b == 0) return 0;
+  if (t == DType::kU64) return static_cast<int64_t>(uint64_t(a) / uint64_t(b));
+  return b == -1 ? static_cast<int64_t>(0 - uint64_t(a)) : a / b;
+}
+int64_t Remainder(DType t, int64_t a, int64_t b) {
+  if (b == 0) return a;
+  if (t == DType::kU64) return static_cast<int64_t>(uint64_t(a) % uint64_t(b));
+  return b == -1 ? 0 : a % b;
+}
+int64_t HighProduct(DType t, int64_t a, int64_t b) {
+  if (t == DType::kU32 || t == DType::kI32) return (a * b) >> 32;
+  if (t == DType::kU64) return static_cast<int64_t>((static_cast<unsigned __int128>(uint64_t(a)) * uint64_t(b)) >> 64);
+  return static_cast<int64_t>((static_cast<__int128>(a) * b) >> 64);
+}
+int64_t Shift(DType t, int64_t a, int64_t n, bool left) {
+  const int bits = static_cast<int>(SizeOf(t)) * 8;
+  if (n < 0 || n >= bits) return !left && IsSigned(t) && a < 0 ? -1 : 0;
+  if (left) return static_cast<int64_t>(uint64_t(a) << n);
+  return t == DType::kU64 ? static_cast<int64_t>(uint64_t(a) >> n) : a >> n;
+}
+double Maximum(double a, double b) { return a > b || std::isnan(a) ? a : b; }
+double Minimum(double a, double b) { return a < b || std::isnan(a) ? a : b; }
+double Sign(double a) { return std::isnan(a) ? a : a > 0 ? 1.0 : a < 0 ? -1.0 : a; }
+
+// NaN passes through both: GLSL's own max and min leave it undefined. $ stands for the float type.
+constexpr absl::string_view kMaxGlsl = "float agc_max(float a, float b) { return mix(b, a, a > b || isnan(a)); }\n";
+constexpr absl::string_view kMinGlsl = "float agc_min(float a, float b) { return mix(b, a, a < b || isnan(a)); }\n";
+// Finite for every finite argument: some drivers overflow beyond about 44.
+constexpr absl::string_view kTanhGlsl =
+    "float agc_tanh(float x) { return isnan(x) ? x : tanh(clamp(x, -15.0, 15.0)); }\n";
+constexpr absl::string_view kSignGlsl = "float agc_sign(float x) { return isnan(x) ? x : sign(x); }\n";
+// IEEE pow; GLSL's is undefined for a negative base, so the sign is handled apart and small whole exponents multiply.
+constexpr absl::string_view kPowGlsl = R"(float agc_pow(float x, float y) {
+  if (y == 0.0 || x == 1.0) return 1.0;
+  if (isnan(x) || isnan(y)) return uintBitsToFloat(0x7fc00000u);
+  bool whole = floor(y) == y;
+  if (whole && abs(y) <= 64.0) {
+    float r = 1.0, b = x;
+    for (uint n = uint(abs(y)); n > 0u; n >>= 1) {
+      if ((n & 1u) != 0u) r *= b;
+      b *= b;
+    }
+    return y < 0.0 ? 1.0 / r : r;
+  }
+  if (x == 0.0) return y < 0.0 ? uintBitsToFloat(0x7f800000u) : 0.0;
+  if (x < 0.0 && !whole && !isinf(x) && !isinf(y)) return uintBitsToFloat(0x7fc00000u);
+  if (x == -1.0 && isinf(y)) return 1.0;
+  float p = pow(abs(x), y);
+  bool odd = whole && !isinf(y) && abs(y) < 16777216.0 && (uint(abs(y)) & 1u) != 0u;
+  return x < 0.0 && odd ? -p : p;
+}
+)";
+constexpr absl::string_view kDivGlsl = R"(int agc_div(int a, int b) { return b == 0 ? 0 : b == -1 ? 0 - a : a / b; }
+uint agc_div(uint a, uint b) { return b == 0u ? 0u : a / b; }
+)";
+constexpr absl::string_view kRemGlsl = R"(int agc_rem(int a, int b) {
+  if (b == 0) return a;
+  if (b == -1) return 0;
+  int r = abs(a) % abs(b);
+  return a < 0 ? 0 - r : r;
+}
+uint agc_rem(uint a, uint b) { return b == 0u ? a : a % b; }
+float agc_rem(float a, float b) { return a - b * trunc(a / b); }
+)";
+constexpr absl::string_view kShiftGlsl = R"(uint agc_shl(uint a, uint n) { return n < 32u ? a << n : 0u; }
+int agc_shl(int a, int n) { return n >= 0 && n < 32 ? a << n : 0; }
+uint agc_shr(uint a, uint n) { return n < 32u ? a >> n : 0u; }
+int agc_shr(int a, int n) { return a >> (n >= 0 && n < 32 ? n : 31); }
+)";
+constexpr absl::string_view kMulhiGlsl = R"(uint agc_mulhi(uint a, uint b) {
+  uint hi, lo;
+  umulExtended(a, b, hi, lo);
+  return hi;
+}
+int agc_mulhi(int a, int b) {
+  int hi, lo;
+  imulExtended(a, b, hi, lo);
+  return hi;
+}
+)";
+
+// clang-format off
+constexpr ScalarOp kOps[] = {
+    {.name = "abs", .f = [](F x) { return std::abs(x[0]); }, .i = [](DType, I x) { return x[0] < 0 ? 0 - x[0] : x[0]; },
+     .glsl = "abs($0)", .doc = "Absolute value; the smallest integer stays itself."},
+    {.name = "add", .arity = 2, .f = [](F x) { return x[0] + x[1]; }, .i = [](DType, I x) { return int64_t(uint64_t(x[0]) + uint64_t(x[1])); },
+     .infix = "+", .glsl = "$0 + $1", .doc = "Sum; integers wrap."},
+    {.name = "and", .arity = 2, .typing = kBool, .domain = D::kBits, .i = [](DType, I x) { return x[0] & x[1]; },
+     .infix = "&", .glsl = "$0 && $1", .doc = "Both."},
+    {.name = "bit_and", .arity = 2, .domain = D::kInt, .i = [](DType, I x) { return x[0] & x[1]; }, .glsl = "$0 & $1", .doc = "Bitwise and."},
+    {.name = "bit_or", .arity = 2, .domain = D::kInt, .i = [](DType, I x) { return x[0] | x[1]; }, .glsl = "$0 | $1", .doc = "Bitwise or."},
+    {.name = "bit_xor", .arity = 2, .domain = D::kInt, .i = [](DType, I x) { return x[0] ^ x[1]; }, .glsl = "$0 ^ $1", .doc = "Bitwise exclusive or."},
+    {.name = "ceil", .domain = D::kFloat, .f = [](F x) { return std::ceil(x[0]); }, .glsl = "ceil($0)", .doc = "Smallest whole number not below."},
+    {.name = "cos", .domain = D::kFloat, .f = [](F x) { return std::cos(x[0]); }, .glsl = "cos($0)", .cost = 8, .doc = "Cosine of radians."},
+    {.name = "div", .arity = 2, .f = [](F x) { return x[0] / x[1]; }, .i = [](DType t, I x) { return Quotient(t, x[0], x[1]); },
+     .infix = "/", .glsl = "$0 / $1", .glsl_int = "agc_div($0, $1)", .glsl_helper = kDivGlsl, .cost = 4, .doc = "Quotient; integers truncate, and by 0 give 0."},
+    {.name = "eq", .arity = 2, .typing = kCompare, .domain = D::kAny, .i = [](DType, I x) { return int64_t{x[0] == x[1]}; }, .fp = [](F x) { return x[0] == x[1]; },
+     .infix = "==", .glsl = "$0 == $1", .doc = "Equal."},
+    {.name = "exp", .domain = D::kFloat, .f = [](F x) { return std::exp(x[0]); }, .glsl = "exp($0)", .cost = 8, .doc = "Natural exponential."},
+    {.name = "floor", .domain = D::kFloat, .f = [](F x) { return std::floor(x[0]); }, .glsl = "floor($0)", .doc = "Largest whole number not above."},
+    {.name = "ge", .arity = 2, .typing = kCompare, .i = [](DType t, I x) { return int64_t{!Less(t, x[0], x[1])}; }, .fp = [](F x) { return x[0] >= x[1]; },
+     .infix = ">=", .glsl = "$0 >= $1", .doc = "Greater or equal."},
+    {.name = "gt", .arity = 2, .typing = kCompare, .i = [](DType t, I x) { return int64_t{Less(t, x[1], x[0])}; }, .fp = [](F x) { return x[0] > x[1]; },
+     .infix = ">", .glsl = "$0 > $1", .doc = "Greater."},
+    {.name = "isnan", .typing = kCompare, .domain = D::kFloat, .fp = [](F x) { return std::isnan(x[0]); }, .glsl = "isnan($0)", .doc = "Not a number."},
+    {.name = "le", .arity = 2, .typing = kCompare, .i = [](DType t, I x) { return int64_t{!Less(t, x[1], x[0])}; }, .fp = [](F x) { return x[0] <= x[1]; },
+     .infix = "<=", .glsl = "$0 <= $1", .doc = "Less or equal."},
+    {.name = "log", .domain = D::kFloat, .f = [](F x) { return std::log(x[0]); }, .glsl = "log($0)", .cost = 8, .doc = "Natural logarithm."},
+    {.name = "lt", .arity = 2, .typing = kCompare, .i = [](DType t, I x) { return int64_t{Less(t, x[0], x[1])}; }, .fp = [](F x) { return x[0] < x[1]; },
+     .infix = "<", .glsl = "$0 < $1", .doc = "Less."},
+    {.name = "max", .arity = 2, .f = [](F x) { return Maximum(x[0], x[1]); }, .i = [](DType t, I x) { return Less(t, x[0], x[1]) ? x[1] : x[0]; },
+     .glsl = "agc_max($0, $1)", .glsl_int = "max($0, $1)", .glsl_helper = kMaxGlsl, .doc = "Larger; NaN if either is."},
+    {.name = "min", .arity = 2, .f = [](F x) { return Minimum(x[0], x[1]); }, .i = [](DType t, I x) { return Less(t, x[1], x[0]) ? x[1] : x[0]; },
+     .glsl = "agc_min($0, $1)", .glsl_int = "min($0, $1)", .glsl_helper = kMinGlsl, .doc = "Smaller; NaN if either is."},
+    {.name = "mul", .arity = 2, .f = [](F x) { return x[0] * x[1]; }, .i = [](DType, I x) { return int64_t(uint64_t(x[0]) * uint64_t(x[1])); },
+     .infix = "*", .glsl = "$0 * $1", .doc = "Product; integers wrap."},
+    {.name = "mulhi", .arity = 2, .domain = D::kInt, .i = [](DType t, I x) { return HighProduct(t, x[0], x[1]); },
+     .glsl = "agc_mulhi($0, $1)", .glsl_helper = kMulhiGlsl, .cost = 3, .doc = "Upper half of the double-width product."},
+    {.name = "ne", .arity = 2, .typing = kCompare, .domain = D::kAny, .i = [](DType, I x) { return int64_t{x[0] != x[1]}; }, .fp = [](F x) { return x[0] != x[1]; },
+     .infix = "!=", .glsl = "$0 != $1", .doc = "Not equal."},
+    {.name = "neg", .f = [](F x) { return -x[0]; }, .i = [](DType, I x) { return int64_t(0 - uint64_t(x[0])); },
+     .glsl = "-$0", .glsl_int = "0 - $0", .doc = "Negation; integers wrap."},
+    {.name = "not", .typing = kBool, .domain = D::kBits, .i = [](DType, I x) { return int64_t{x[0] == 0}; }, .glsl = "!$0", .doc = "Negation of a bool."},
+    {.name = "or", .arity = 2, .typing = kBool, .domain = D::kBits, .i = [](DType, I x) { return x[0] | x[1]; },
+     .infix = "|", .glsl = "$0 || $1", .doc = "Either."},
+    {.name = "pow", .arity = 2, .domain = D::kFloat, .f = [](F x) { return std::pow(x[0], x[1]); },
+     .glsl = "agc_pow($0, $1)", .glsl_helper = kPowGlsl, .cost = 20, .doc = "IEEE 754 power."},
+    {.name = "rem", .arity = 2, .f = [](F x) { return std::fmod(x[0], x[1]); }, .i = [](DType t, I x) { return Remainder(t, x[0], x[1]); },
+     .glsl = "agc_rem($0, $1)", .glsl_helper = kRemGlsl, .cost = 4, .doc = "Remainder with the dividend's sign; by integer 0 the dividend."},
+    {.name = "round", .domain = D::kFloat, .f = [](F x) { return std::nearbyint(x[0]); }, .glsl = "roundEven($0)", .doc = "Nearest whole number, halves to even."},
+    {.name = "rsqrt", .domain = D::kFloat, .f = [](F x) { return 1 / std::sqrt(x[0]); }, .glsl = "inversesqrt($0)", .cost = 4, .doc = "Reciprocal square root."},
+    {.name = "select", .arity = 3, .typing = kSelect, .domain = D::kAny, .f = [](F x) { return x[0] != 0 ? x[1] : x[2]; }, .i = [](DType, I x) { return x[0] != 0 ? x[1] : x[2]; },
+     .glsl = "mix($2, $1, $0)", .doc = "Second where the first holds, else third."},
+    {.name = "shl", .arity = 2, .domain = D::kInt, .i = [](DType t, I x) { return Shift(t, x[0], x[1], true); },
+     .glsl = "agc_shl($0, $1)", .glsl_helper = kShiftGlsl, .doc = "Left shift; by the width or more gives 0."},
+    {.name = "shr", .arity = 2, .domain = D::kInt, .i = [](DType t, I x) { return Shift(t, x[0], x[1], false); },
+     .glsl = "agc_shr($0, $1)", .glsl_helper = kShiftGlsl, .doc = "Right shift, arithmetic for signed."},
+    {.name = "sign", .f = [](F x) { return Sign(x[0]); }, .i = [](DType, I x) { return int64_t{x[0] > 0} - int64_t{x[0] < 0}; },
+     .glsl = "agc_sign($0)", .glsl_int = "sign($0)", .glsl_helper = kSignGlsl, .doc = "-1, 0 or 1; NaN stays."},
+    {.name = "sin", .domain = D::kFloat, .f = [](F x) { return std::sin(x[0]); }, .glsl = "sin($0)", .cost = 8, .doc = "Sine of radians."},
+    {.name = "sqrt", .domain = D::kFloat, .f = [](F x) { return std::sqrt(x[0]); }, .glsl = "sqrt($0)", .cost = 4, .doc = "Square root."},
+    {.name = "sub", .arity = 2, .f = [](F x) { return x[0] - x[1]; }, .i = [](DType, I x) { return int64_t(uint64_t(x[0]) - uint64_t(x[1])); },
+     .infix = "-", .glsl = "$0 - $1", .doc = "Difference; integers wrap."},
+    {.name = "tanh", .domain = D::kFloat, .f = [](F x) { return std::tanh(x[0]); },
+     .glsl = "agc_tanh($0)", .glsl_helper = kTanhGlsl, .cost = 12, .doc = "Hyperbolic tangent."},
+};
+// clang-format on
+
+}  // namespace
+
+absl::Span<const ScalarOp> ScalarOps() { return kOps; }
+
+const ScalarOp* FindScalarOp(absl::string_view name) {
+  const auto* it = std::lower_bound(std::begin(kOps), std::end(kOps), name,
+                                    [](const ScalarOp& op, absl::string_view n) { return op.name < n; });
+  return it != std::end(kOps) && it->name == name ? it : nullptr;
+}
+
+int ScalarOpIndex(const ScalarOp& op) { return static_cast<int>(&op - kOps); }
+
+Scalar Apply(const ScalarOp& op, absl::Span<const Scalar> x) {
+  const Scalar typed = x[op.typing == kSelect ? 1 : 0];
+  const bool is_float = IsFloat(typed.dtype);
+  double f[3] = {};
+  int64_t i[3] = {};
+  for (size_t k = 0; k < x.size(); ++k) {
+    f[k] = IsFloat(x[k].dtype) ? x[k].f() : static_cast<double>(x[k].i());
+    i[k] = x[k].i();
+  }
+  if (op.typing == kCompare) return Scalar::Int(DType::kBool, is_float ? op.fp(f) : op.i(typed.dtype, i));
+  if (op.typing == kSelect) return i[0] != 0 ? x[1] : x[2];
+  return is_float ? Scalar::Float(typed.dtype, op.f(f)) : Scalar::Int(typed.dtype, op.i(typed.dtype, i));
+}
+
+}  // namespace agc

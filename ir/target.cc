@@ -1,0 +1,125 @@
+#include "ir/target.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
+namespace agc {
+namespace {
+
+struct Field {
+  absl::string_view key;
+  int64_t Target::*member;
+};
+constexpr Field kFields[] = {
+    {"shared_bytes", &Target::shared_bytes},       {"max_invocations", &Target::max_invocations},
+    {"max_local_x", &Target::max_local_x},         {"max_local_y", &Target::max_local_y},
+    {"max_local_z", &Target::max_local_z},         {"max_groups_x", &Target::max_groups_x},
+    {"max_groups_y", &Target::max_groups_y},       {"max_groups_z", &Target::max_groups_z},
+    {"storage_buffers", &Target::storage_buffers}, {"storage_range", &Target::storage_range},
+    {"offset_align", &Target::offset_align},       {"push_constant_bytes", &Target::push_constant_bytes},
+    {"subgroup_size", &Target::subgroup_size},     {"subgroup_min", &Target::subgroup_min},
+    {"subgroup_max", &Target::subgroup_max},       {"compute_units", &Target::compute_units},
+};
+
+constexpr absl::string_view kLavapipe = R"(name = "lavapipe"
+kind = cpu
+shared_bytes = 32768
+max_invocations = 1024
+max_local_x = 1024
+max_local_y = 1024
+max_local_z = 1024
+storage_buffers = 1024
+storage_range = 134217728
+offset_align = 16
+push_constant_bytes = 256
+subgroup_size = 8
+subgroup_min = 8
+subgroup_max = 8
+compute_units = 2
+features = buffer_device_address, shader_float16, shader_float64, shader_int16, shader_int64, shader_int8, storage_16bit, storage_8bit, subgroup_arithmetic, subgroup_shuffle
+)";
+constexpr absl::string_view kH200 = R"(name = "NVIDIA H200"
+kind = gpu
+shared_bytes = 49152
+max_invocations = 1024
+max_local_x = 1024
+max_local_y = 1024
+max_local_z = 64
+max_groups_x = 2147483647
+storage_buffers = 1024
+storage_range = 4294967295
+offset_align = 16
+push_constant_bytes = 256
+subgroup_size = 32
+subgroup_min = 32
+subgroup_max = 32
+compute_units = 132
+features = buffer_device_address, shader_float16, shader_float64, shader_int16, shader_int64, shader_int8, storage_16bit, storage_8bit, subgroup_arithmetic, subgroup_shuffle
+)";
+
+absl::Status SetField(Target& t, absl::string_view key, absl::string_view value) {
+  if (key == "name") {
+    t.name = std::string(absl::StripSuffix(absl::StripPrefix(value, "\""), "\""));
+    return absl::OkStatus();
+  }
+  if (key == "kind") {
+    if (value != "cpu" && value != "gpu") return absl::InvalidArgumentError(absl::StrCat("kind is ", value, ", expected cpu or gpu"));
+    t.kind = value == "cpu" ? DeviceKind::kCpu : DeviceKind::kGpu;
+    return absl::OkStatus();
+  }
+  if (key == "features") {
+    t.features.clear();
+    for (absl::string_view f : absl::StrSplit(value, ',', absl::SkipWhitespace())) t.features.emplace_back(absl::StripAsciiWhitespace(f));
+    std::sort(t.features.begin(), t.features.end());
+    return absl::OkStatus();
+  }
+  const auto* field = std::find_if(std::begin(kFields), std::end(kFields), [&](const Field& f) { return f.key == key; });
+  if (field == std::end(kFields)) return absl::InvalidArgumentError(absl::StrCat("unknown key ", key));
+  int64_t number = 0;
+  if (!absl::SimpleAtoi(value, &number) || number < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(key, " is \"", value, "\", expected a whole number"));
+  }
+  t.*(field->member) = number;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+bool Target::has(absl::string_view feature) const { return std::binary_search(features.begin(), features.end(), feature); }
+
+absl::StatusOr<Target> ParseTarget(absl::string_view text) {
+  Target target;
+  int line_number = 0;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    ++line_number;
+    line = absl::StripAsciiWhitespace(line);
+    if (line.empty() || line.front() == '#') continue;
+    const std::pair<absl::string_view, absl::string_view> kv = absl::StrSplit(line, absl::MaxSplits('=', 1));
+    const absl::Status s = SetField(target, absl::StripAsciiWhitespace(kv.first), absl::StripAsciiWhitespace(kv.second));
+    if (!s.ok()) return absl::InvalidArgumentError(absl::StrCat("target:", line_number, ": error: ", s.message()));
+  }
+  return target;
+}
+
+std::string ToString(const Target& t) {
+  std::string out = absl::StrCat("name = \"", t.name, "\"\nkind = ", t.cpu() ? "cpu" : "gpu", "\n");
+  for (const Field& f : kFields) absl::StrAppend(&out, f.key, " = ", t.*(f.member), "\n");
+  absl::StrAppend(&out, "features = ", absl::StrJoin(t.features, ", "), "\n");
+  return out;
+}
+
+absl::StatusOr<Target> FakeTarget(absl::string_view name) {
+  if (name == "lavapipe") return ParseTarget(kLavapipe);
+  if (name == "h200") return ParseTarget(kH200);
+  if (name == "tiny") return Target{};
+  return absl::NotFoundError(absl::StrCat("no built-in target ", name, ", expected lavapipe, h200 or tiny"));
+}
+
+}  // namespace agc
