@@ -1,0 +1,31 @@
+// Passes: free functions over a Program, one file each, one line in passes.def each.
+//   absl::StatusOr<bool> Cse(Program& program, PassContext& context);   // true: changed something
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "ir/program.h"
+#include "ir/target.h"
+
+namespace agc {
+
+enum class BufferAbi : uint8_t { kBindings, kAddresses };
+
+// What a pass may ask besides the program. Decisions are not kept here: they go into the IR.
+struct PassContext {
+  Target target = {};
+  BufferAbi abi = BufferAbi::kBindings;
+  bool fuse = true;           // false: one kernel per op
+  bool reuse_memory = true;   // false: every temporary has bytes of its own (planned against unplanned)
+  bool in_place = true;       // false: alias decides nothing
+  int64_t ring = 64;          // slots of param rings and each_step outputs
+  std::vector<std::pair<std::string, std::string>> pinned_schedules = {};  // kernel name -> schedule text
+  std::vector<std::string> remarks = {};  // filled by passes: what --explain prints
+};
+
+using PassFn = absl::StatusOr<bool> (*)(Program&, PassContext&);
+
+}  // namespace agc
