@@ -1,0 +1,234 @@
+#include "ir/lowering.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+#include "ir/base/status.h"
+#include "ir/op_def.h"
+
+namespace agc {
+
+ValueRef Resolve(const Graph& graph, OpId id) {
+  const Op& op = graph.op(id);
+  if (op.def != &GetOp()) return {id, 0};
+  return {op.operands[0], static_cast<int>(AttrReader{op.attrs}.integer("index"))};
+}
+
+const TensorType& TypeOf(const Graph& graph, ValueRef v) { return graph.op(v.op).types[v.part]; }
+
+namespace {
+
+using Key = std::tuple<uint32_t, int, std::vector<uint32_t>, uint32_t>;  // op, part, index, guard
+
+class Lowering : public AtContext {
+ public:
+  Lowering(const Graph& graph, absl::FunctionRef<bool(OpId)> inlined) : graph_(graph), inlined_(inlined) {
+    guard_ = pool().Bool(true);
+  }
+
+  absl::Status Run(absl::Span<const ValueRef> outputs) {
+    // Users before producers, so that an output read by another one finds the axes it is read at.
+    std::vector<size_t> order(outputs.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return outputs[b].op < outputs[a].op; });
+    std::vector<NestStore> stores(outputs.size());
+    for (size_t i : order) {
+      const TensorType& type = TypeOf(graph_, outputs[i]);
+      std::vector<Expr> index = AxesOf(outputs[i], type);
+      const Expr value = ValueAt(outputs[i], index);
+      for (Expr e : index) stores[i].index.push_back(e.id);
+      stores[i].value = value.id;
+    }
+    if (!status_.ok()) return status_;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      stores[i].param = static_cast<uint32_t>(nest_.params.size());
+      nest_.params.push_back({absl::StrCat("y", i), TypeOf(graph_, outputs[i]), true});
+      nest_.stores.push_back(std::move(stores[i]));
+    }
+    return absl::OkStatus();
+  }
+
+  Expr Read(const Op& op, int operand, Index index) override { return ValueAt(Resolve(graph_, op.operands[operand]), index); }
+
+  std::vector<Expr> Reduce(const Op& op, const Combiner& combiner, absl::Span<const int64_t> extents,
+                           absl::FunctionRef<std::vector<Expr>(Index)> body) override;
+
+  Expr Guard(Expr cond, absl::FunctionRef<Expr()> then, Expr otherwise) override {
+    if (cond.IsTrue()) return then();
+    if (cond.IsFalse()) return otherwise;
+    const Expr saved = guard_;
+    guard_ = And(guard_, cond);
+    const Expr value = then();
+    const bool zero_outside = value.is(ExprKind::kLoad) && value.arg(static_cast<int>(value.node().args.size()) - 1) == guard_ &&
+                              otherwise.IsConst() && otherwise.node().payload == 0;
+    guard_ = saved;
+    return zero_outside ? value : Select(cond, value, otherwise);  // a guarded load already is 0 outside
+  }
+
+  Nest TakeNest() { return std::move(nest_); }
+  std::vector<ValueRef> TakeInputs() { return std::move(inputs_); }
+
+ private:
+  ExprPool& pool() { return *nest_.pool; }
+
+  Key KeyOf(ValueRef v, Index index) const {
+    std::vector<uint32_t> ids;
+    for (Expr e : index) ids.push_back(e.id.index);
+    return {v.op.index, v.part, std::move(ids), guard_.id.index};
+  }
+
+  // The axes an output is stored over: those another output reads it at, or new ones.
+  std::vector<Expr> AxesOf(ValueRef v, const TensorType& type) {
+    if (const auto it = plain_reads_.find(v); it != plain_reads_.end()) return it->second;
+    std::vector<Expr> index;
+    for (int64_t extent : type.dims) index.push_back(pool().Var(nest_.AddAxis(absl::StrCat("i", output_axes_++), extent)));
+    return index;
+  }
+
+  void NotePlainRead(ValueRef v, Index index) {
+    const TensorType& type = TypeOf(graph_, v);
+    std::set<VarId> seen;
+    for (size_t i = 0; i < index.size(); ++i) {
+      const Expr e = index[i];
+      if (type.dims[i] == 1 && e.IsConst(0)) continue;
+      if (!e.is(ExprKind::kVar) || nest_.extent(e.node().ref) != type.dims[i] || !seen.insert(e.node().ref).second) return;
+      if (reduction_axes_.count(e.node().ref) != 0) return;
+    }
+    plain_reads_.try_emplace(v, index.begin(), index.end());
+  }
+
+  Expr ValueAt(ValueRef v, Index index) {
+    Key key = KeyOf(v, index);
+    if (const auto it = memo_.find(key); it != memo_.end()) return it->second;
+    const Op& op = graph_.op(v.op);
+    const Expr value = Compute(v, op, index);
+    memo_.emplace(std::move(key), value);
+    return value;
+  }
+
+  Expr Compute(ValueRef v, const Op& op, Index index) {
+    if (op.def == &ConstantOp()) {
+      const LiteralPtr& literal = AttrReader{op.attrs}.literal("value");
+      if (literal->splat || literal->values.size() == 1) return pool().Const(literal->values[0]);
+    }
+    if (!inlined_(v.op)) return pool().Load(InputNumber(v), index, TypeOf(graph_, v).dtype, 1, guard_);
+    NotePlainRead(v, index);
+    if (op.def->at == nullptr) {
+      if (status_.ok()) status_ = ErrorAt(op.loc, absl::StrCat(op.def->name, ": has no value at an index, run decompose first"), absl::StatusCode::kInternal);
+      return Number(pool(), TypeOf(graph_, v).dtype, 0);
+    }
+    At at(graph_, op, v.part, pool(), *this);
+    return op.def->at(at, index);
+  }
+
+  uint32_t InputNumber(ValueRef v) {
+    const auto it = std::find(inputs_.begin(), inputs_.end(), v);
+    if (it != inputs_.end()) return static_cast<uint32_t>(it - inputs_.begin());
+    inputs_.push_back(v);
+    nest_.params.push_back({absl::StrCat("x", inputs_.size() - 1), TypeOf(graph_, v), false});
+    return static_cast<uint32_t>(inputs_.size() - 1);
+  }
+
+  const Graph& graph_;
+  absl::FunctionRef<bool(OpId)> inlined_;
+  Nest nest_ = {};
+  absl::Status status_ = absl::OkStatus();
+  std::vector<ValueRef> inputs_ = {};
+  std::map<Key, Expr> memo_ = {};
+  std::map<ValueRef, std::vector<Expr>> plain_reads_ = {};
+  std::set<VarId> reduction_axes_ = {};
+  Expr guard_ = {};
+  int output_axes_ = 0, stages_ = 0;
+};
+
+std::vector<Expr> Lowering::Reduce(const Op& op, const Combiner& combiner, absl::Span<const int64_t> extents,
+                                   absl::FunctionRef<std::vector<Expr>(Index)> body) {
+  NestStage stage{.kind = StageKind::kReduce, .combiner = &combiner, .loc = op.loc, .origin = std::string(op.def->name)};
+  const bool empty = std::any_of(extents.begin(), extents.end(), [](int64_t n) { return n == 0; });
+  std::vector<Expr> over;
+  for (int64_t n : extents) {
+    if (n > 1) {
+      const VarId axis = nest_.AddAxis(absl::StrCat("r", reduction_axes_.size()), n);
+      reduction_axes_.insert(axis);
+      stage.over.push_back(axis);
+    }
+    over.push_back(n > 1 ? pool().Var(stage.over.back()) : pool().Int(0));
+  }
+  const std::vector<Expr> values = body(over);
+  std::vector<Expr> results;
+  if (empty) {
+    for (int c = 0; c < combiner.components; ++c) results.push_back(pool().Const(combiner.identity(c, values[c].dtype())));
+    return results;
+  }
+  if (stage.over.empty()) return values;  // one element
+  std::set<VarId> free;
+  for (Expr e : values) {
+    stage.values.push_back(e.id);
+    const std::vector<VarId> vars = FreeVars(e);
+    free.insert(vars.begin(), vars.end());
+  }
+  for (VarId v : stage.over) free.erase(v);
+  std::vector<Component> components;
+  const char* suffix[] = {"", "_1", "_2"};
+  for (int c = 0; c < combiner.components; ++c) {
+    components.push_back({.name = absl::StrCat("s", stages_, suffix[c]), .axes = {free.begin(), free.end()}, .dtype = values[c].dtype()});
+  }
+  ++stages_;
+  const uint32_t first = nest_.AddStage(std::move(stage), std::move(components));
+  std::vector<Expr> index;
+  for (VarId v : free) index.push_back(pool().Var(v));
+  for (int c = 0; c < combiner.components; ++c) results.push_back(pool().Stage(first + c, index, values[c].dtype()));
+  return results;
+}
+
+}  // namespace
+
+absl::StatusOr<LoweredNest> LowerToNest(const Graph& graph, absl::Span<const ValueRef> outputs,
+                                        absl::FunctionRef<bool(OpId)> inlined) {
+  Lowering lowering(graph, inlined);
+  AGC_RETURN_IF_ERROR(lowering.Run(outputs));
+  LoweredNest low{lowering.TakeNest(), lowering.TakeInputs()};
+  const Op& root = graph.op(outputs[0].op);
+  low.nest.label = std::string(root.def->name);
+  low.nest.loc = root.loc;
+  return low;
+}
+
+namespace {
+// The factors of a product, casts to a wider accumulator pushed onto them.
+bool SplitProduct(Expr value, Expr& left, Expr& right) {
+  const DType acc = value.dtype();
+  if (value.is(ExprKind::kCast)) value = value.arg(0);
+  if (!value.is(ExprKind::kAlu) || ScalarOps()[value.node().ref].name != "mul") return false;
+  left = Cast(value.arg(0), acc);
+  right = Cast(value.arg(1), acc);
+  return true;
+}
+
+bool HasLoad(Expr e) {
+  const std::vector<Expr> nodes = PostOrder(e);
+  return std::any_of(nodes.begin(), nodes.end(), [](Expr x) { return x.is(ExprKind::kLoad); });
+}
+}  // namespace
+
+bool FormContractions(Nest& nest) {
+  bool changed = false;
+  for (NestStage& stage : nest.stages) {
+    if (stage.kind != StageKind::kReduce || stage.combiner != FindCombiner("add") || stage.when.valid()) continue;
+    Expr left, right;
+    if (!SplitProduct(nest.at(stage.values[0]), left, right) || !HasLoad(left) || !HasLoad(right)) continue;
+    NestStage candidate = stage;
+    candidate.kind = StageKind::kContract;
+    candidate.values = {left.id, right.id};
+    const ContractAxes axes = ClassifyContraction(nest, candidate);
+    if (axes.m.empty() && axes.n.empty()) continue;  // both sides mention every axis: a reduction like any other
+    stage = std::move(candidate);
+    changed = true;
+  }
+  return changed;
+}
+
+}  // namespace agc
