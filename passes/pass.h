@@ -1,6 +1,7 @@
 // Passes: free functions over a Program, one file each, one line in passes.def each.
 //   absl::StatusOr<bool> Cse(Program& program, PassContext& context);   // true: changed something
 #pragma once
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +24,7 @@ struct PassContext {
   bool in_place = true;       // false: alias decides nothing
   int64_t ring = 64;          // slots of param rings and each_step outputs
   std::vector<std::pair<std::string, std::string>> pinned_schedules = {};  // kernel name -> schedule text
+  int64_t rewrites_left = INT64_MAX;  // --rewrite-limit: how many rewrites may still fire; each takes one
   std::vector<std::string> remarks = {};  // filled by passes: what --explain prints
 };
 
