@@ -15,8 +15,7 @@ namespace {
 
 using enum AttrKind;
 
-Value Convert(Value x, DType dtype) { return x.dtype() == dtype ? x : CastTo(x, dtype); }
-Value Wide(Value x) { return Convert(x, AccumulatorOf(x.dtype())); }
+Value Wide(Value x) { return CastTo(x, AccumulatorOf(x.dtype())); }
 
 // ---------------------------------------------------------------- elementwise
 
@@ -32,27 +31,27 @@ void LeakyReluVjp(Vjp& s) { s.dx[0] = Where(Greater(s.x[0], FullLike(s.x[0], 0))
 // From exp(-|x|), which never overflows.
 Value SigmoidDecompose(Rule& s) {
   const Value x = Wide(s.x[0]), e = Exp(-Abs(x)), r = 1.0 / (1.0 + e);
-  return Convert(Where(Less(x, FullLike(x, 0)), e * r, r), s.x[0].dtype());
+  return CastTo(Where(Less(x, FullLike(x, 0)), e * r, r), s.x[0].dtype());
 }
 void SigmoidVjp(Vjp& s) {
   const Value y = Wide(s.y);
-  s.dx[0] = Convert(Wide(s.g) * (y * (1.0 - y)), s.g.dtype());
+  s.dx[0] = CastTo(Wide(s.g) * (y * (1.0 - y)), s.g.dtype());
 }
 
 Value SiluDecompose(Rule& s) {
   const Value x = Wide(s.x[0]);
-  return Convert(x * Sigmoid(x), s.x[0].dtype());
+  return CastTo(x * Sigmoid(x), s.x[0].dtype());
 }
 void SiluVjp(Vjp& s) {
   const Value x = Wide(s.x[0]), p = Sigmoid(x);
-  s.dx[0] = Convert(Wide(s.g) * (p * (1.0 + x * (1.0 - p))), s.g.dtype());
+  s.dx[0] = CastTo(Wide(s.g) * (p * (1.0 + x * (1.0 - p))), s.g.dtype());
 }
 
 Value SoftplusDecompose(Rule& s) {
   const Value x = Wide(s.x[0]);
-  return Convert(Maximum(x, FullLike(x, 0)) + Log(1.0 + Exp(-Abs(x))), s.x[0].dtype());
+  return CastTo(Maximum(x, FullLike(x, 0)) + Log(1.0 + Exp(-Abs(x))), s.x[0].dtype());
 }
-void SoftplusVjp(Vjp& s) { s.dx[0] = Convert(Wide(s.g) * Sigmoid(Wide(s.x[0])), s.g.dtype()); }
+void SoftplusVjp(Vjp& s) { s.dx[0] = CastTo(Wide(s.g) * Sigmoid(Wide(s.x[0])), s.g.dtype()); }
 
 // Hendrycks and Gimpel (2016), "Gaussian error linear units", the form with tanh. Beyond 10 tanh is 1 in every dtype,
 // so the polynomial is taken at a clamped argument and cannot overflow.
@@ -62,13 +61,13 @@ Value GeluTanh(Value u) { return Tanh(u * (1.0 + Square(u) * kGeluCubic) * kGelu
 
 Value GeluDecompose(Rule& s) {
   const Value x = Wide(s.x[0]);
-  return Convert(x * 0.5 * (1.0 + GeluTanh(Clamp(x, -10, 10))), s.x[0].dtype());
+  return CastTo(x * 0.5 * (1.0 + GeluTanh(Clamp(x, -10, 10))), s.x[0].dtype());
 }
 void GeluVjp(Vjp& s) {
   const Value u = Clamp(Wide(s.x[0]), -10, 10), t = GeluTanh(u);
   const Value inner = (1.0 + Square(u) * (3 * kGeluCubic)) * kGeluScale;
   const Value slope = (1.0 + t) * 0.5 + u * 0.5 * (1.0 - Square(t)) * inner;
-  s.dx[0] = Convert(Wide(s.g) * slope, s.g.dtype());
+  s.dx[0] = CastTo(Wide(s.g) * slope, s.g.dtype());
 }
 
 // ---------------------------------------------------------------- along an axis
@@ -99,22 +98,22 @@ Value SoftmaxDecompose(Rule& s) {
   if (s.x[0].type().elements() == 0) return FullLike(s.x[0], 0);
   const Ints axis = Axis(s, s.x[0]);
   const Value e = Exp(Centred(Wide(s.x[0]), axis));
-  return Convert(e / ReduceSum(e, axis, true), s.x[0].dtype());
+  return CastTo(e / ReduceSum(e, axis, true), s.x[0].dtype());
 }
 void SoftmaxVjp(Vjp& s) {
   const Value y = Wide(s.y), g = Wide(s.g);
-  s.dx[0] = Convert(y * (g - ReduceSum(g * y, Axis(s, s.x[0]), true)), s.g.dtype());
+  s.dx[0] = CastTo(y * (g - ReduceSum(g * y, Axis(s, s.x[0]), true)), s.g.dtype());
 }
 
 Value LogSoftmaxDecompose(Rule& s) {
   if (s.x[0].type().elements() == 0) return FullLike(s.x[0], 0);
   const Ints axis = Axis(s, s.x[0]);
   const Value z = Centred(Wide(s.x[0]), axis);
-  return Convert(z - Log(ReduceSum(Exp(z), axis, true)), s.x[0].dtype());
+  return CastTo(z - Log(ReduceSum(Exp(z), axis, true)), s.x[0].dtype());
 }
 void LogSoftmaxVjp(Vjp& s) {
   const Value g = Wide(s.g);
-  s.dx[0] = Convert(g - Exp(Wide(s.y)) * ReduceSum(g, Axis(s, s.x[0]), true), s.g.dtype());
+  s.dx[0] = CastTo(g - Exp(Wide(s.y)) * ReduceSum(g, Axis(s, s.x[0]), true), s.g.dtype());
 }
 
 // An infinite maximum is not subtracted, so that rows of -inf give -inf and rows with inf give inf.
@@ -125,13 +124,13 @@ Value LogSumExpDecompose(Rule& s) {
   const Value x = Wide(s.x[0]), m = ReduceMax(x, axis, true);
   const Value finite = Less(Abs(m), FullLike(m, std::numeric_limits<double>::infinity()));
   const Value shift = Where(finite, m, FullLike(m, 0));
-  return Convert(Reshape(shift + Log(ReduceSum(Exp(x - shift), axis, true)), type.dims), type.dtype);
+  return CastTo(Reshape(shift + Log(ReduceSum(Exp(x - shift), axis, true)), type.dims), type.dtype);
 }
 void LogSumExpVjp(Vjp& s) {
   Ints kept = s.x[0].dims();
   kept[Axis(s, s.x[0])[0]] = 1;
   const Value y = Reshape(Wide(s.y), kept), g = Reshape(Wide(s.g), kept);
-  s.dx[0] = Convert(g * Exp(Wide(s.x[0]) - y), s.x[0].dtype());
+  s.dx[0] = CastTo(g * Exp(Wide(s.x[0]) - y), s.x[0].dtype());
 }
 
 // ---------------------------------------------------------------- dropout

@@ -10,8 +10,7 @@ namespace {
 
 using enum AttrKind;
 
-Value Convert(Value x, DType dtype) { return x.dtype() == dtype ? x : CastTo(x, dtype); }
-Value Wide(Value x) { return Convert(x, AccumulatorOf(x.dtype())); }
+Value Wide(Value x) { return CastTo(x, AccumulatorOf(x.dtype())); }
 
 // ---------------------------------------------------------------- cross_entropy
 
@@ -33,7 +32,7 @@ Value CrossEntropyDecompose(Rule& s) {
   const Value logits = Wide(s.x[0]);
   const Value hit = OneHot(s.x[1], logits.dim(1), DType::kBool), logp = LogSoftmax(logits);
   const Value sum = ReduceSum(Where(hit, logp, FullLike(logp, 0)));
-  return Convert(sum * (-1.0 / static_cast<double>(logits.dim(0))), s.x[0].dtype());
+  return CastTo(sum * (-1.0 / static_cast<double>(logits.dim(0))), s.x[0].dtype());
 }
 
 void CrossEntropyVjp(Vjp& s) {
@@ -42,7 +41,7 @@ void CrossEntropyVjp(Vjp& s) {
   const Value hot = OneHot(labels, classes, logits.dtype());
   const Value each =
       Wide(s.g) * (ReduceSum(hot, {1}, true) * (1.0 / static_cast<double>(n)));  // 0 where no class is hit
-  s.dx[0] = Convert((Softmax(logits) - hot) * each, s.x[0].dtype());
+  s.dx[0] = CastTo((Softmax(logits) - hot) * each, s.x[0].dtype());
 }
 
 // ---------------------------------------------------------------- mse
@@ -55,11 +54,11 @@ absl::StatusOr<Types> MseType(const OpCall& call) {
   return Types(TensorType{x.dtype, {}});
 }
 
-Value MseDecompose(Rule& s) { return Convert(ReduceMean(Square(Wide(s.x[0]) - Wide(s.x[1]))), s.x[0].dtype()); }
+Value MseDecompose(Rule& s) { return CastTo(ReduceMean(Square(Wide(s.x[0]) - Wide(s.x[1]))), s.x[0].dtype()); }
 
 void MseVjp(Vjp& s) {
   const Value difference = Wide(s.x[0]) - Wide(s.x[1]);
-  s.dx[0] = Convert(difference * (Wide(s.g) * (2.0 / static_cast<double>(s.x[0].type().elements()))), s.x[0].dtype());
+  s.dx[0] = CastTo(difference * (Wide(s.g) * (2.0 / static_cast<double>(s.x[0].type().elements()))), s.x[0].dtype());
   s.dx[1] = -s.dx[0];
 }
 
@@ -93,7 +92,7 @@ Normalized Normalize(Value x, double epsilon) {
 Value LayerNormDecompose(Rule& s) {
   if (s.x[0].type().elements() == 0) return FullLike(s.x[0], 0);
   const Normalized n = Normalize(Wide(s.x[0]), s.number("epsilon"));
-  return Convert(n.rows * Wide(s.x[1]) + Wide(s.x[2]), s.x[0].dtype());
+  return CastTo(n.rows * Wide(s.x[1]) + Wide(s.x[2]), s.x[0].dtype());
 }
 
 void LayerNormVjp(Vjp& s) {
@@ -105,9 +104,9 @@ void LayerNormVjp(Vjp& s) {
   const Normalized n = Normalize(Wide(s.x[0]), s.number("epsilon"));
   const Value inner = g * Wide(s.x[1]);
   const Value along = n.rows * ReduceMean(inner * n.rows, {-1}, true);
-  s.dx[0] = Convert(n.scale * (inner - ReduceMean(inner, {-1}, true) - along), s.x[0].dtype());
-  s.dx[1] = Convert(SumTo(g * n.rows, s.x[1].dims()), s.x[1].dtype());
-  s.dx[2] = Convert(SumTo(g, s.x[2].dims()), s.x[2].dtype());
+  s.dx[0] = CastTo(n.scale * (inner - ReduceMean(inner, {-1}, true) - along), s.x[0].dtype());
+  s.dx[1] = CastTo(SumTo(g * n.rows, s.x[1].dims()), s.x[1].dtype());
+  s.dx[2] = CastTo(SumTo(g, s.x[2].dims()), s.x[2].dtype());
 }
 
 // clang-format off
