@@ -161,15 +161,15 @@ void NoGradient(Vjp&) {}
 
 // The select is on d, not on the product: the derivative with respect to g stays d wherever d is finite, also at g = 0.
 Value SafeMul(Value g, Value d, Loc loc) {
-  const Value finite = Less(Abs(d, loc), ScalarLike(d, std::numeric_limits<double>::infinity(), loc), loc);
-  const Value live = LogicalOr(NotEqual(g, ScalarLike(g, 0, loc), loc), finite, loc);
-  return Mul(g, Where(live, d, ScalarLike(d, 0, loc), loc), loc);
+  const Value finite = Less(Abs(d, loc), FullLike(d, std::numeric_limits<double>::infinity(), loc), loc);
+  const Value live = LogicalOr(NotEqual(g, FullLike(g, 0, loc), loc), finite, loc);
+  return Mul(g, Where(live, d, FullLike(d, 0, loc), loc), loc);
 }
 
 Value SafeDiv(Value g, Value d, Loc loc) {
-  const Value regular = Greater(Abs(d, loc), ScalarLike(d, 0, loc), loc);
-  const Value live = LogicalOr(NotEqual(g, ScalarLike(g, 0, loc), loc), regular, loc);
-  return DivOf(g, Where(live, d, ScalarLike(d, 1, loc), loc), loc);
+  const Value regular = Greater(Abs(d, loc), FullLike(d, 0, loc), loc);
+  const Value live = LogicalOr(NotEqual(g, FullLike(g, 0, loc), loc), regular, loc);
+  return DivOf(g, Where(live, d, FullLike(d, 1, loc), loc), loc);
 }
 
 }  // namespace agc

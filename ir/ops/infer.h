@@ -32,8 +32,6 @@ absl::Status CheckInts(const OpCall& call, absl::string_view attr, int count, in
 absl::Status CheckDims(const OpCall& call, absl::string_view what, DType dtype, absl::Span<const int64_t> dims);
 
 std::string ToString(absl::Span<const int64_t> ints);  // "[2, 3]"
-inline Dims ToDims(absl::Span<const int64_t> ints) { return Dims(ints.begin(), ints.end()); }
-inline Ints ToInts(absl::Span<const int64_t> dims) { return Ints(dims.begin(), dims.end()); }
 inline int64_t PositiveAxis(int64_t axis, int rank) { return axis < 0 ? axis + rank : axis; }
 Ints PositiveAxes(const Ints& axes, int rank);  // sorted; empty: every axis
 // The shape without `axes` (from PositiveAxes), or with 1 there.
