@@ -105,8 +105,9 @@ void LayerNormVjp(Vjp& s) {
   const Value inner = g * Wide(s.x[1]);
   const Value along = n.rows * ReduceMean(inner * n.rows, {-1}, true);
   s.dx[0] = CastTo(n.scale * (inner - ReduceMean(inner, {-1}, true) - along), s.x[0].dtype());
-  s.dx[1] = CastTo(SumTo(g * n.rows, s.x[1].dims()), s.x[1].dtype());
-  s.dx[2] = CastTo(SumTo(g, s.x[2].dims()), s.x[2].dtype());
+  const Dims row = s.x[1].dims();  // a copy: building moves what dims() refers to
+  s.dx[1] = CastTo(SumTo(g * n.rows, row), s.x[1].dtype());
+  s.dx[2] = CastTo(SumTo(g, row), s.x[2].dtype());
 }
 
 // clang-format off

@@ -1,0 +1,435 @@
+// Shape rules, messages, definitions and gradient rules of contractions, pooling, gather, activations and losses. What
+// the ops compute is tested by the sweep over the op table.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ir/build.h"
+#include "ir/op_def.h"
+#include "ir/ops/tables.h"
+#include "ir/program.h"
+
+namespace agc {
+namespace {
+
+constexpr DType F16 = DType::kF16, F32 = DType::kF32, I32 = DType::kI32, I8 = DType::kI8, U8 = DType::kU8,
+                U32 = DType::kU32, Bool = DType::kBool;
+
+// A graph under construction with inputs of given types.
+struct Scene {
+  Program program = {};
+  Graph graph = {};
+  Builder builder = {.program = &program, .graph = &graph};
+
+  Value Input(TensorType type) {
+    const std::string name = absl::StrCat("x", graph.params.size());
+    return {&builder, AppendInput(graph, ParamKind::kInput, name, std::move(type), {}), 0, false};
+  }
+  std::vector<Value> Inputs(const std::vector<TensorType>& types) {
+    std::vector<Value> values;
+    for (const TensorType& type : types) values.push_back(Input(type));
+    return values;
+  }
+};
+
+using Attrs = std::vector<Attr>;
+struct Case {
+  const char* op;
+  std::vector<TensorType> operands;
+  Attrs attrs;
+  std::string expected;  // the result's type, or the message without "error: "
+};
+
+std::string Outcome(const Case& c) {
+  Scene scene;
+  const Value y = Emit(c.op, scene.Inputs(c.operands), c.attrs, {});
+  if (scene.builder.status().ok()) return ToString(scene.graph.op(y.id).types);
+  const std::string message(scene.builder.status().message());
+  return message.substr(0, 7) == "error: " ? message.substr(7) : message;
+}
+
+void CheckAll(const std::vector<Case>& cases) {
+  for (const Case& c : cases) EXPECT_EQ(Outcome(c), c.expected) << c.op;
+}
+
+Attrs Window(Ints window, Ints stride, Ints pad) { return {{"window", window}, {"stride", stride}, {"pad", pad}}; }
+Attrs With(Attr first, Attrs rest) {
+  rest.insert(rest.begin(), std::move(first));
+  return rest;
+}
+
+TEST(Contract, ProductTypes) {
+  CheckAll({
+      {"matmul", {{F32, {2, 3}}, {F32, {3, 5}}}, {}, "f32[2,5]"},
+      {"matmul", {{I8, {2, 3}}, {I8, {3, 5}}}, {}, "i8[2,5]"},
+      {"matmul", {{F32, {2, 0}}, {F32, {0, 5}}}, {}, "f32[2,5]"},
+      {"matmul", {{F32, {2, 784}}, {F32, {512, 10}}}, {}, "matmul: inner dimensions differ (784 and 512)"},
+      {"matmul", {{F32, {3}}, {F32, {3, 5}}}, {}, "matmul: operand 0 is f32[3], expected rank 2"},
+      {"matmul", {{F32, {2, 3}}, {F32, {3, 5, 1}}}, {}, "matmul: operand 1 is f32[3,5,1], expected rank 2"},
+      {"matmul", {{F32, {2, 3}}, {F16, {3, 5}}}, {}, "matmul: operands are f32[2,3] and f16[3,5], cast one of them"},
+      {"matmul",
+       {{Bool, {2, 3}}, {Bool, {3, 5}}},
+       {},
+       "matmul: operand 0 is bool[2,3], expected a number type; cast it first"},
+      {"matmul",
+       {{F32, {int64_t{1} << 31, 1}}, {F32, {1, int64_t{1} << 31}}},
+       {},
+       "matmul: the result = [2147483648, 2147483648] is too large"},
+      {"matmul", {{F32, {2, 3}}}, {}, "matmul: 1 operands given, 2 expected"},
+      {"batch_matmul", {{F32, {7, 2, 3}}, {F32, {7, 3, 5}}}, {}, "f32[7,2,5]"},
+      {"batch_matmul", {{F16, {6, 7, 2, 3}}, {F16, {6, 7, 3, 5}}}, {}, "f16[6,7,2,5]"},
+      {"batch_matmul",
+       {{F32, {7, 2, 3}}, {F32, {6, 3, 5}}},
+       {},
+       "batch_matmul: leading dimensions differ (f32[7,2,3] and f32[6,3,5])"},
+      {"batch_matmul", {{F32, {7, 2, 3}}, {F32, {7, 4, 5}}}, {}, "batch_matmul: inner dimensions differ (3 and 4)"},
+      {"batch_matmul",
+       {{F32, {2, 3}}, {F32, {3, 5}}},
+       {},
+       "batch_matmul: operand 0 is f32[2,3], expected rank 3 or more"},
+      {"batch_matmul", {{F32, {7, 2, 3}}, {F32, {3, 5}}}, {}, "batch_matmul: operand 1 is f32[3,5], expected rank 3"},
+  });
+}
+
+TEST(Contract, ConvolutionTypes) {
+  const TensorType x{F32, {2, 3, 8, 9}}, w{F32, {4, 3, 3, 2}};
+  CheckAll({
+      {"conv2d", {x, w}, {}, "f32[2,4,6,8]"},
+      {"conv2d", {x, w}, {{"stride", Ints{2, 3}}, {"pad", Ints{1, 0, 2, 1}}}, "f32[2,4,5,3]"},
+      {"conv2d", {{F32, {0, 3, 8, 9}}, w}, {}, "f32[0,4,6,8]"},
+      {"conv2d", {{F32, {3, 8, 9}}, w}, {}, "conv2d: operand 0 is f32[3,8,9], expected rank 4"},
+      {"conv2d", {x, {F32, {4, 2, 3, 2}}}, {}, "conv2d: the input has 3 channels and the weight takes 2"},
+      {"conv2d", {x, {F32, {4, 3, 0, 2}}}, {}, "conv2d: the window is 0x2, expected 1 or more along both axes"},
+      {"conv2d",
+       {x, {F32, {4, 3, 9, 2}}},
+       {},
+       "conv2d: the window 9x2 does not fit into the input 8x9 with pad [0, 0, 0, 0]"},
+      {"conv2d", {x, w}, {{"stride", Ints{0, 1}}}, "conv2d: stride[0] is 0, expected 1 or more"},
+      {"conv2d", {x, w}, {{"stride", Ints{1}}}, "conv2d: stride = [1] has 1 numbers, expected 2"},
+      {"conv2d", {x, w}, {{"pad", Ints{1, 1}}}, "conv2d: pad = [1, 1] has 2 numbers, expected 4"},
+      {"conv2d", {x, w}, {{"pad", Ints{0, -1, 0, 0}}}, "conv2d: pad[1] is -1, expected 0 or more"},
+      {"conv2d", {x, w}, {{"pad", Ints{0, 0, INT64_MAX, 0}}}, "conv2d: pad is too large (9223372036854775807)"},
+      {"conv2d", {x, {F16, w.dims}}, {}, "conv2d: operands are f32[2,3,8,9] and f16[4,3,3,2], cast one of them"},
+      {"conv2d_input_grad", {{F32, {2, 4, 6, 8}}, w}, {{"input", Ints{2, 3, 8, 9}}}, "f32[2,3,8,9]"},
+      {"conv2d_input_grad",
+       {{F32, {2, 4, 6, 7}}, w},
+       {{"input", Ints{2, 3, 8, 9}}},
+       "conv2d_input_grad: the gradient is f32[2,4,6,7], but a convolution with input = [2, 3, 8, 9] gives "
+       "f32[2,4,6,8]"},
+      {"conv2d_input_grad",
+       {{F32, {2, 4, 6, 8}}, w},
+       {{"input", Ints{2, 3, 8}}},
+       "conv2d_input_grad: input = [2, 3, 8] has 3 numbers, expected 4"},
+      {"conv2d_input_grad", {{F32, {2, 4, 6, 8}}, w}, {}, "conv2d_input_grad: attribute input is missing"},
+      {"conv2d_weight_grad", {x, {F32, {2, 4, 6, 8}}}, {{"weight", Ints{4, 3, 3, 2}}}, "f32[4,3,3,2]"},
+      {"conv2d_weight_grad",
+       {x, {F32, {2, 5, 6, 8}}},
+       {{"weight", Ints{4, 3, 3, 2}}},
+       "conv2d_weight_grad: the gradient is f32[2,5,6,8], but a convolution with weight = [4, 3, 3, 2] gives "
+       "f32[2,4,6,8]"},
+      {"conv2d_weight_grad",
+       {x, {F32, {2, 4, 6, 8}}},
+       {{"weight", Ints{4, 3, -3, 2}}},
+       "conv2d_weight_grad: weight[2] is -3, expected 0 or more"},
+  });
+}
+
+// Products of higher rank: a shared right side is one product, other leading axes broadcast.
+TEST(Contract, MatmulOfAnyRank) {
+  const auto product = [](TensorType a, TensorType b) {
+    Scene scene;
+    const std::vector<Value> x = scene.Inputs({a, b});
+    const Value y = Matmul(x[0], x[1]);
+    std::vector<absl::string_view> ops;
+    for (const Op& op : scene.graph.ops) ops.push_back(op.def->name);
+    return scene.builder.status().ok() ? absl::StrCat(ToString(y.type()), " ", absl::StrJoin(ops, " "))
+                                       : std::string(scene.builder.status().message());
+  };
+  EXPECT_EQ(product({F32, {2, 3}}, {F32, {3, 4}}), "f32[2,4] input input matmul");
+  EXPECT_EQ(product({F32, {5, 2, 3}}, {F32, {3, 4}}), "f32[5,2,4] input input reshape matmul reshape");
+  EXPECT_EQ(product({F32, {5, 2, 3}}, {F32, {5, 3, 4}}), "f32[5,2,4] input input batch_matmul");
+  EXPECT_EQ(product({F32, {2, 3}}, {F32, {5, 3, 4}}), "f32[5,2,4] input input broadcast batch_matmul");
+  EXPECT_EQ(product({F32, {5, 1, 2, 3}}, {F32, {1, 6, 3, 4}}),
+            "f32[5,6,2,4] input input broadcast broadcast batch_matmul");
+  EXPECT_NE(product({F32, {5, 2, 3}}, {F32, {6, 3, 4}}).find("leading dimensions differ"), std::string::npos);
+  EXPECT_NE(product({F32, {3}}, {F32, {6, 3, 4}}).find("operand 0 is f32[3], expected rank 3 or more"),
+            std::string::npos);
+}
+
+TEST(Pool, Types) {
+  const TensorType x{F32, {2, 3, 8, 9}};
+  const Ints none = {0, 0, 0, 0};
+  CheckAll({
+      {"max_pool2d", {x}, Window({2, 2}, {}, none), "f32[2,3,4,4]"},
+      {"max_pool2d", {x}, Window({3, 2}, {1, 2}, {1, 0, 1, 1}), "f32[2,3,8,5]"},
+      {"max_pool2d", {{U8, {2, 3, 8, 9}}}, Window({2, 2}, {}, none), "u8[2,3,4,4]"},
+      {"max_pool2d_with_index", {x}, Window({2, 2}, {}, none), "(f32[2,3,4,4], u8[2,3,4,4])"},
+      {"max_pool2d_with_index",
+       {{F32, {1, 1, 99, 99}}},
+       Window({16, 17}, {}, none),
+       "max_pool2d_with_index: the window 16x17 has more than 256 elements"},
+      {"max_pool2d",
+       {{F32, {1, 1, 99, 99}}},
+       Window({INT64_MAX, 2}, {}, none),
+       absl::StrCat("max_pool2d: the window ", INT64_MAX, "x2 has more than 256 elements")},
+      {"max_pool2d",
+       {x},
+       Window({2, 2}, {}, {2, 0, 0, 0}),
+       "max_pool2d: pad = [2, 0, 0, 0] reaches the window [2, 2], a window could lie in the padding"},
+      {"max_pool2d", {x}, Window({2, 0}, {}, none), "max_pool2d: window[1] is 0, expected 1 or more"},
+      {"max_pool2d", {x}, Window({2}, {}, none), "max_pool2d: window = [2] has 1 numbers, expected 2"},
+      {"max_pool2d", {x}, Window({2, 2}, {1, -1}, none), "max_pool2d: stride[1] is -1, expected 1 or more"},
+      {"max_pool2d",
+       {x},
+       Window({9, 2}, {}, none),
+       "max_pool2d: the window 9x2 does not fit into the input 8x9 with pad [0, 0, 0, 0]"},
+      {"max_pool2d", {{F32, {8, 9}}}, Window({2, 2}, {}, none), "max_pool2d: operand 0 is f32[8,9], expected rank 4"},
+      {"max_pool2d",
+       {{F32, {1, 1, 0, 9}}},
+       Window({2, 2}, {}, {1, 1, 1, 1}),
+       "max_pool2d: the input [1, 1, 0, 9] has nothing to pool along axis 2"},
+      {"max_pool2d",
+       {{Bool, {1, 1, 8, 9}}},
+       Window({2, 2}, {}, none),
+       "max_pool2d: operand 0 is bool[1,1,8,9], expected a number type; cast it first"},
+      {"avg_pool2d", {{F32, {1, 1, 99, 99}}}, Window({16, 17}, {}, none), "f32[1,1,6,5]"},
+      {"avg_pool2d",
+       {{I32, {1, 1, 8, 9}}},
+       Window({2, 2}, {}, none),
+       "avg_pool2d: operand 0 is i32[1,1,8,9], expected a float type; cast it first"},
+  });
+}
+
+TEST(Pool, GradientTypes) {
+  const TensorType g{F32, {2, 3, 4, 4}}, index{U8, {2, 3, 4, 4}};
+  const Attr input{"input", Ints{2, 3, 8, 9}};
+  const Ints none = {0, 0, 0, 0};
+  CheckAll({
+      {"max_pool2d_grad", {g, index}, With(input, Window({2, 2}, {}, none)), "f32[2,3,8,9]"},
+      {"max_pool2d_grad",
+       {{F32, {2, 3, 4, 5}}, index},
+       With(input, Window({2, 2}, {}, none)),
+       "max_pool2d_grad: operand 0 is f32[2,3,4,5], but pooling [2, 3, 8, 9] gives [2, 3, 4, 4]"},
+      {"max_pool2d_grad",
+       {g, {U8, {2, 3, 5, 4}}},
+       With(input, Window({2, 2}, {}, none)),
+       "max_pool2d_grad: operand 1 is u8[2,3,5,4], but pooling [2, 3, 8, 9] gives [2, 3, 4, 4]"},
+      {"max_pool2d_grad",
+       {g, {I32, {2, 3, 4, 4}}},
+       With(input, Window({2, 2}, {}, none)),
+       "max_pool2d_grad: operand 1 is i32[2,3,4,4], expected u8; cast it first"},
+      {"max_pool2d_take", {{F32, {2, 3, 8, 9}}, index}, Window({2, 2}, {}, none), "f32[2,3,4,4]"},
+      {"max_pool2d_take",
+       {{F32, {2, 3, 6, 9}}, index},
+       Window({2, 2}, {}, none),
+       "max_pool2d_take: operand 1 is u8[2,3,4,4], but pooling [2, 3, 6, 9] gives [2, 3, 3, 4]"},
+      {"avg_pool2d_grad", {g}, With(input, Window({2, 2}, {}, none)), "f32[2,3,8,9]"},
+      {"avg_pool2d_grad",
+       {{F32, {2, 3, 4}}},
+       With(input, Window({2, 2}, {}, none)),
+       "avg_pool2d_grad: operand 0 is f32[2,3,4], but pooling [2, 3, 8, 9] gives [2, 3, 4, 4]"},
+  });
+}
+
+// One number stands for both axes, a missing or zero stride for the window.
+TEST(Pool, Options) {
+  Scene scene;
+  const Value x = scene.Input({F32, {1, 1, 12, 12}});
+  EXPECT_EQ(ToString(MaxPool2d(x, {.window = {3}}).type()), "f32[1,1,4,4]");
+  EXPECT_EQ(ToString(AvgPool2d(x, {.window = {3, 4}, .stride = {0, 0}}).type()), "f32[1,1,4,3]");
+  EXPECT_EQ(ToString(AvgPool2d(x, {.window = {3, 4}, .stride = {1}}).type()), "f32[1,1,10,9]");
+  EXPECT_TRUE(scene.builder.status().ok());
+}
+
+TEST(Gather, Types) {
+  const Attr axis0{"axis", int64_t{0}}, axis1{"axis", int64_t{1}}, last{"axis", int64_t{-1}}, three{"axis", int64_t{3}};
+  CheckAll({
+      {"take", {{F32, {5, 6, 7}}, {I32, {2, 3}}}, {axis0}, "f32[2,3,6,7]"},
+      {"take", {{U8, {5, 6, 7}}, {U32, {2, 3}}}, {axis1}, "u8[5,2,3,7]"},
+      {"take", {{F32, {5, 6, 7}}, {I8, {}}}, {last}, "f32[5,6]"},
+      {"take", {{F32, {0, 6}}, {I32, {0}}}, {axis0}, "f32[0,6]"},
+      {"take", {{F32, {0, 6}}, {I32, {2}}}, {axis0}, "take: axis 0 of f32[0,6] has no element to take"},
+      {"take", {{F32, {5, 6, 7}}, {I32, {2}}}, {three}, "take: axis is 3, expected -3 to 2"},
+      {"take", {{F32, {}}, {I32, {2}}}, {axis0}, "take: operand 0 is f32[], expected rank 1 or more"},
+      {"take", {{F32, {5}}, {F32, {2}}}, {axis0}, "take: operand 1 is f32[2], expected an integer type; cast it first"},
+      {"one_hot", {{I32, {2, 3}}}, {{"depth", int64_t{4}}}, "f32[2,3,4]"},
+      {"one_hot", {{U8, {}}}, {{"depth", int64_t{4}}, {"dtype", Bool}}, "bool[4]"},
+      {"one_hot", {{I32, {2}}}, {{"depth", int64_t{-1}}}, "one_hot: depth is -1, expected 0 or more"},
+      {"one_hot",
+       {{F32, {2}}},
+       {{"depth", int64_t{4}}},
+       "one_hot: operand 0 is f32[2], expected an integer type; cast it first"},
+      {"one_hot", {{I32, {2}}}, {}, "one_hot: attribute depth is missing"},
+  });
+}
+
+TEST(Activation, Types) {
+  CheckAll({
+      {"relu", {{I32, {2, 3}}}, {}, "i32[2,3]"},
+      {"relu", {{Bool, {2}}}, {}, "relu: operand 0 is bool[2], expected a number type; cast it first"},
+      {"leaky_relu", {{F32, {2, 3}}}, {}, "f32[2,3]"},
+      {"softmax", {{F16, {2, 3}}}, {}, "f16[2,3]"},
+      {"softmax", {{F32, {2, 0}}}, {}, "f32[2,0]"},
+      {"softmax", {{F32, {}}}, {}, "softmax: axis is -1, but a scalar has no axes"},
+      {"log_softmax", {{F32, {2, 3}}}, {{"axis", int64_t{2}}}, "log_softmax: axis is 2, expected -2 to 1"},
+      {"logsumexp", {{F32, {2, 3, 4}}}, {{"axis", int64_t{1}}}, "f32[2,4]"},
+      {"logsumexp", {{F32, {0, 3}}}, {{"axis", int64_t{1}}}, "f32[0]"},
+      {"logsumexp", {{F32, {2, 0}}}, {}, "logsumexp: axis 1 of f32[2,0] is empty and has no maximum"},
+      {"dropout", {{F32, {2, 3}}, {U32, {2}}}, {{"stream", int64_t{0}}, {"rate", 0.5}}, "f32[2,3]"},
+      {"dropout",
+       {{F32, {2, 3}}, {U32, {2}}},
+       {{"stream", int64_t{0}}, {"rate", 1.0}},
+       "dropout: rate is 1, expected 0 or more and less than 1"},
+      {"dropout",
+       {{F32, {2, 3}}, {U32, {3}}},
+       {{"stream", int64_t{0}}, {"rate", 0.5}},
+       "dropout: the key is u32[3], expected u32[2]"},
+  });
+  for (const char* op : {"gelu", "leaky_relu", "sigmoid", "silu", "softplus", "softmax", "log_softmax", "logsumexp"}) {
+    EXPECT_EQ(Outcome({op, {{I32, {2, 3}}}, {}, ""}),
+              absl::StrCat(op, ": operand 0 is i32[2,3], expected a float type; cast it first"));
+  }
+}
+
+TEST(Loss, Types) {
+  const TensorType x{F32, {2, 3}}, row{F32, {3}};
+  CheckAll({
+      {"cross_entropy", {x, {I32, {2}}}, {}, "f32[]"},
+      {"cross_entropy", {x, {U8, {2}}}, {}, "f32[]"},
+      {"cross_entropy", {x, {I32, {3}}}, {}, "cross_entropy: logits have 2 rows and there are 3 labels"},
+      {"cross_entropy",
+       {x, {F32, {2}}},
+       {},
+       "cross_entropy: operand 1 is f32[2], expected an integer type; cast it first"},
+      {"cross_entropy", {{F32, {0, 3}}, {I32, {0}}}, {}, "cross_entropy: logits are f32[0,3], which has no mean"},
+      {"mse", {x, x}, {}, "f32[]"},
+      {"mse", {x, row}, {}, "mse: operands are f32[2,3] and f32[3], broadcast one of them"},
+      {"mse", {{F32, {0}}, {F32, {0}}}, {}, "mse: operands are f32[0], which has no mean"},
+      {"layer_norm", {x, row, row}, {}, "f32[2,3]"},
+      {"layer_norm", {x, {F32, {2}}, row}, {}, "layer_norm: scale is f32[2], expected f32[3] for the last axis"},
+      {"layer_norm", {x, row, x}, {}, "layer_norm: shift is f32[2,3], expected f32[3] for the last axis"},
+      {"layer_norm", {x, row, row}, {{"epsilon", -1.0}}, "layer_norm: epsilon is -1, expected 0 or more"},
+      {"layer_norm", {{F32, {}}, row, row}, {}, "layer_norm: operand 0 is f32[], expected rank 1 or more"},
+  });
+}
+
+// ---------------------------------------------------------------- rules
+
+// Calls of every op, for the checks that hold of all of them.
+std::vector<Case> Calls(DType t) {
+  const Attrs pool = Window({3, 2}, {2, 1}, {1, 0, 1, 1});
+  const Attrs conv = {{"stride", Ints{2, 1}}, {"pad", Ints{1, 0, 1, 1}}};
+  const Attr input{"input", Ints{2, 2, 5, 6}};
+  const TensorType x{t, {2, 2, 5, 6}}, w{t, {3, 2, 3, 2}}, y{t, {2, 3, 3, 6}}, pooled{t, {2, 2, 3, 6}};
+  const TensorType index{U8, {2, 2, 3, 6}}, row{t, {6}};
+  std::vector<Case> calls = {
+      {"matmul", {{t, {3, 4}}, {t, {4, 5}}}, {}, ""},
+      {"batch_matmul", {{t, {2, 3, 4}}, {t, {2, 4, 5}}}, {}, ""},
+      {"conv2d", {x, w}, conv, ""},
+      {"conv2d_input_grad", {y, w}, With(input, conv), ""},
+      {"conv2d_weight_grad", {x, y}, With({"weight", Ints{3, 2, 3, 2}}, conv), ""},
+      {"max_pool2d_with_index", {x}, pool, ""},
+      {"max_pool2d", {x}, pool, ""},
+      {"max_pool2d_grad", {pooled, index}, With(input, pool), ""},
+      {"max_pool2d_take", {x, index}, pool, ""},
+      {"avg_pool2d", {x}, pool, ""},
+      {"avg_pool2d_grad", {pooled}, With(input, pool), ""},
+      {"one_hot", {{I8, {2, 3}}}, {{"depth", int64_t{300}}, {"dtype", t}}, ""},
+      {"logsumexp", {x}, {{"axis", int64_t{1}}}, ""},
+      {"dropout", {x, {U32, {2}}}, {{"stream", int64_t{1}}, {"rate", 0.5}}, ""},
+      {"cross_entropy", {{t, {2, 3}}, {I32, {2}}}, {}, ""},
+      {"mse", {x, x}, {}, ""},
+      {"layer_norm", {x, row, row}, {}, ""},
+  };
+  for (int64_t axis = 0; axis < 4; ++axis) {
+    for (DType integer : {I8, I32, U32, U8}) calls.push_back({"take", {x, {integer, {3, 4}}}, {{"axis", axis}}, ""});
+  }
+  for (const char* op : {"relu", "leaky_relu", "sigmoid", "silu", "softplus", "gelu", "softmax", "log_softmax"}) {
+    calls.push_back({op, {x}, {}, ""});
+  }
+  return calls;
+}
+
+TEST(Rules, EveryOpIsCalled) {
+  const std::vector<Case> calls = Calls(F32);
+  for (absl::Span<const OpDef> table : {kContractOps, kPoolOps, kGatherOps, kActivationOps, kLossOps}) {
+    for (const OpDef& op : table) {
+      const bool called = std::any_of(calls.begin(), calls.end(), [&](const Case& c) { return op.name == c.op; });
+      EXPECT_TRUE(called) << op.name;
+    }
+  }
+}
+
+TEST(Rules, DefinitionsHaveTheResultsType) {
+  for (DType dtype : {F32, F16}) {
+    for (const Case& c : Calls(dtype)) {
+      Scene scene;
+      const Value y = Emit(c.op, scene.Inputs(c.operands), c.attrs, {});
+      ASSERT_TRUE(scene.builder.status().ok()) << scene.builder.status();
+      const Op op = scene.graph.op(y.id);
+      if (op.def->decompose == nullptr) continue;
+      Rule rule(scene.builder, op);
+      const Value definition = op.def->decompose(rule);
+      EXPECT_TRUE(scene.builder.status().ok()) << c.op << ": " << scene.builder.status();
+      EXPECT_EQ(ToString(definition.type()), ToString(op.type())) << c.op;
+    }
+  }
+}
+
+// Gradients have their operands' types, floats get one where a rule exists, and the ops they use have rules themselves.
+TEST(Rules, GradientsHaveTheOperandsTypes) {
+  for (DType dtype : {F32, F16}) {
+    for (const Case& c : Calls(dtype)) {
+      Scene scene;
+      const Value y = Emit(c.op, scene.Inputs(c.operands), c.attrs, {});
+      ASSERT_TRUE(scene.builder.status().ok()) << scene.builder.status();
+      const Op op = scene.graph.op(y.id);
+      if (op.def->vjp == nullptr) {
+        EXPECT_NE(op.def->decompose, nullptr) << c.op;
+        continue;
+      }
+      const Value g = scene.Input(op.type());
+      const size_t before = scene.graph.ops.size();
+      Vjp rule(scene.builder, op, y.id);
+      rule.g = g;
+      op.def->vjp(rule);
+      ASSERT_TRUE(scene.builder.status().ok()) << c.op << ": " << scene.builder.status();
+      for (size_t i = 0; i < c.operands.size(); ++i) {
+        const bool differentiable = IsFloat(c.operands[i].dtype);
+        EXPECT_EQ(rule.dx[i].valid(), differentiable) << c.op << " operand " << i;
+        if (rule.dx[i].valid()) {
+          EXPECT_EQ(ToString(rule.dx[i].type()), ToString(c.operands[i])) << c.op << " operand " << i;
+        }
+      }
+      for (size_t i = before; i < scene.graph.ops.size(); ++i) {
+        const OpDef& used = *scene.graph.ops[i].def;
+        const bool differentiable = used.vjp != nullptr || used.decompose != nullptr || used.cls == OpClass::kData;
+        EXPECT_TRUE(differentiable) << c.op << " uses " << used.name;
+      }
+    }
+  }
+}
+
+// Index arithmetic must not wrap in narrow dtypes: an i8 index takes from an axis of 300 elements.
+TEST(Rules, NarrowIndicesAreWidened) {
+  Scene scene;
+  const Value x = scene.Input({F32, {300, 2}}), i = scene.Input({I8, {4}});
+  const Value y = Take(x, i);
+  Vjp rule(scene.builder, scene.graph.op(y.id), y.id);
+  rule.g = y;
+  scene.graph.op(y.id).def->vjp(rule);
+  ASSERT_TRUE(scene.builder.status().ok()) << scene.builder.status();
+  EXPECT_EQ(ToString(rule.dx[0].type()), "f32[300,2]");
+  for (const Op& op : scene.graph.ops) {
+    if (op.def->name == "one_hot") {
+      EXPECT_EQ(scene.graph.op(op.operands[0]).type().dtype, I32);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace agc
