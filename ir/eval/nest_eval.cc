@@ -162,6 +162,7 @@ class NestRun {
       if (masked) {
         AGC_RETURN_IF_ERROR(when.RunInner(memory_, n, nullptr));
         for (int i = 0; i < n; ++i) active[i] = when.result(0)[i * when.stride(0)] != 0;
+        if (std::count(active, active + n, 0) == n) continue;
         AGC_RETURN_IF_ERROR(merge.RunAll(memory_, n, active));
       } else {
         AGC_RETURN_IF_ERROR(merge.RunInner(memory_, n, nullptr));

@@ -79,15 +79,22 @@ absl::Status NestMemory::Load(const StripLoad& load) {
     return absl::InternalError(absl::StrCat("%", place.name, " is read with ", load.index.size(), " indices, it has ",
                                             place.strides.size(), " axes"));
   }
-  int64_t at[kStrip] = {};
+  int64_t at[kStrip];
+  uint64_t base = 0;  // of the uniform indices
   for (size_t k = 0; k < load.index.size(); ++k) {
+    if (load.stride[k] != 0) continue;
+    if (*load.index[k] >= static_cast<uint64_t>(place.type.dims[k])) AGC_RETURN_IF_ERROR(CheckLanes(load, place, k));
+    base += *load.index[k] * static_cast<uint64_t>(place.strides[k]);
+  }
+  std::fill(at, at + load.lanes, static_cast<int64_t>(base));
+  for (size_t k = 0; k < load.index.size(); ++k) {
+    if (load.stride[k] == 0) continue;
     const uint64_t dim = static_cast<uint64_t>(place.type.dims[k]), stride = static_cast<uint64_t>(place.strides[k]);
     const uint64_t* index = load.index[k];
     bool outside = false;
     for (int i = 0; i < load.lanes; ++i) {
-      const uint64_t v = index[i * load.stride[k]];
-      outside |= v >= dim;
-      at[i] += static_cast<int64_t>(v * stride);
+      outside |= index[i] >= dim;
+      at[i] += static_cast<int64_t>(index[i] * stride);
     }
     if (outside) AGC_RETURN_IF_ERROR(CheckLanes(load, place, k));
   }

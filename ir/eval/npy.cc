@@ -33,8 +33,8 @@ absl::string_view After(absl::string_view header, absl::string_view key) {
 }
 
 absl::StatusOr<DType> ParseDescr(const std::string& path, absl::string_view text) {
-  if (text.empty() || text[0] != '\'')
-    return absl::UnimplementedError(absl::StrCat(path, ": structured arrays are not supported"));
+  if (text.empty()) return Bad(path, "no descr");
+  if (text[0] != '\'') return absl::UnimplementedError(absl::StrCat(path, ": structured arrays are not supported"));
   const absl::string_view descr = text.substr(1, text.find('\'', 1) - 1);
   for (int i = 0; i < kTensorDTypes; ++i) {
     const bool bf16 = static_cast<DType>(i) == DType::kBF16;  // '<u2' without a request means u16

@@ -132,25 +132,36 @@ struct Operand {
   int64_t i(int lane) const { return static_cast<int64_t>(data[lane * step]); }
 };
 
+// out[i] = f(x[i]) and f(x[i], y[i]), with loops that know which operands stay.
+template <typename F>
+void Map(Operand x, int n, uint64_t* out, F f) {
+  if (x.step == 0) return std::fill(out, out + n, f(*x.data));
+  for (int i = 0; i < n; ++i) out[i] = f(x.data[i]);
+}
+template <typename F>
+void Map(Operand x, Operand y, int n, uint64_t* out, F f) {
+  if (x.step == 0) {
+    return Map(y, n, out, [f, v = *x.data](uint64_t w) { return f(v, w); });
+  }
+  if (y.step == 0) {
+    return Map(x, n, out, [f, w = *y.data](uint64_t v) { return f(v, w); });
+  }
+  for (int i = 0; i < n; ++i) out[i] = f(x.data[i], y.data[i]);
+}
+
 template <typename Round>
 void FloatAlu(const ScalarOp& op, const Operand* x, int n, uint64_t* out, Round round) {
   double (*const f)(const double*) = op.f;
   if (op.arity == 1) {
-    for (int i = 0; i < n; ++i) {
-      const double v[1] = {x[0].f(i)};
-      out[i] = std::bit_cast<uint64_t>(round(f(v)));
-    }
-  } else if (op.arity == 2) {
-    for (int i = 0; i < n; ++i) {
-      const double v[2] = {x[0].f(i), x[1].f(i)};
-      out[i] = std::bit_cast<uint64_t>(round(f(v)));
-    }
-  } else {
-    for (int i = 0; i < n; ++i) {
-      const double v[3] = {x[0].f(i), x[1].f(i), x[2].f(i)};
-      out[i] = std::bit_cast<uint64_t>(round(f(v)));
-    }
+    return Map(x[0], n, out, [=](uint64_t a) {
+      const double v[1] = {std::bit_cast<double>(a)};
+      return std::bit_cast<uint64_t>(round(f(v)));
+    });
   }
+  Map(x[0], x[1], n, out, [=](uint64_t a, uint64_t b) {
+    const double v[2] = {std::bit_cast<double>(a), std::bit_cast<double>(b)};
+    return std::bit_cast<uint64_t>(round(f(v)));
+  });
 }
 
 void IntAlu(const ScalarOp& op, DType from, DType to, const Operand* x, int n, uint64_t* out) {
@@ -191,18 +202,33 @@ void RunCast(const StripInstr& instr, EvalMode mode, Operand x, int n, uint64_t*
 
 int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
+void RunLin(const StripInstr& instr, const Operand* x, int n, uint64_t* out) {
+  uint64_t constant = static_cast<uint64_t>(instr.payload);
+  for (size_t k = 0; k < instr.args.size(); ++k) {
+    if (x[k].step == 0) constant += static_cast<uint64_t>(instr.coefs[k]) * *x[k].data;
+  }
+  bool first = true;
+  for (size_t k = 0; k < instr.args.size(); ++k) {
+    const uint64_t coef = static_cast<uint64_t>(instr.coefs[k]);
+    if (x[k].step == 0) continue;
+    if (first) {
+      Map(x[k], n, out, [=](uint64_t v) { return constant + coef * v; });
+    } else {
+      Map({out, 1}, x[k], n, out, [=](uint64_t sum, uint64_t v) { return sum + coef * v; });
+    }
+    first = false;
+  }
+  if (first) std::fill(out, out + n, constant);
+}
+
 void RunIndex(const StripInstr& instr, const Operand* x, int n, uint64_t* out) {
   const int64_t p = instr.payload;
   const auto each = [&](auto f) {
-    for (int i = 0; i < n; ++i) out[i] = static_cast<uint64_t>(f(x[0].i(i)));
+    Map(x[0], n, out, [f](uint64_t v) { return static_cast<uint64_t>(f(static_cast<int64_t>(v))); });
   };
   switch (instr.kind) {
     case ExprKind::kLin:
-      std::fill(out, out + n, static_cast<uint64_t>(p));
-      for (size_t k = 0; k < instr.args.size(); ++k) {
-        for (int i = 0; i < n; ++i) out[i] += static_cast<uint64_t>(instr.coefs[k]) * x[k].data[i * x[k].step];
-      }
-      return;
+      return RunLin(instr, x, n, out);
     case ExprKind::kDiv:
       return each([p](int64_t v) { return FloorDiv(v, p); });
     case ExprKind::kMod:
@@ -218,10 +244,9 @@ void RunIndex(const StripInstr& instr, const Operand* x, int n, uint64_t* out) {
     case ExprKind::kEqZero:
       return each([](int64_t v) { return v == 0 ? 1 : 0; });
     case ExprKind::kAnd:
-      for (int i = 0; i < n; ++i) {
-        uint64_t all = 1;
-        for (size_t k = 0; k < instr.args.size(); ++k) all &= x[k].data[i * x[k].step];
-        out[i] = all;
+      Map(x[0], x[1], n, out, [](uint64_t a, uint64_t b) { return a & b; });
+      for (size_t k = 2; k < instr.args.size(); ++k) {
+        Map({out, 1}, x[k], n, out, [](uint64_t a, uint64_t b) { return a & b; });
       }
       return;
     default:
