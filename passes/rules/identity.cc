@@ -1,0 +1,69 @@
+// Arithmetic that changes nothing. x + 0 is taken for x although it turns -0 into 0; products with 0 stay, for the sake
+// of NaN and infinity.
+#include "ir/build.h"
+#include "passes/rules/rules.h"
+
+namespace agc {
+namespace {
+
+// The other operand where operand `k` is splat(value).
+Value OtherIf(Rule& r, int k, double value) { return IsSplat(r, k, value) ? r.x[1 - k] : Value(); }
+Value Neutral(Rule& r, double value) {
+  const Value left = OtherIf(r, 1, value);
+  return left.valid() ? left : OtherIf(r, 0, value);
+}
+
+Value AddZero(Rule& r) { return Neutral(r, 0); }
+Value MulOne(Rule& r) { return Neutral(r, 1); }
+Value SubZero(Rule& r) { return OtherIf(r, 1, 0); }
+Value DivOne(Rule& r) { return OtherIf(r, 1, 1); }
+
+// Integers have neither NaN nor infinity.
+Value MulZeroInt(Rule& r) {
+  if (!IsInt(r.op.type().dtype) || (!IsSplat(r, 0, 0) && !IsSplat(r, 1, 0))) return {};
+  return SplatOf(r, Scalar::Int(r.op.type().dtype, 0));
+}
+
+Value Involution(Rule& r) {
+  const Op* inner = Producer(r, 0, r.op.def->name);
+  return inner != nullptr ? Operand(r, *inner, 0) : Value();
+}
+
+// Twice is the same as once.
+Value Idempotent(Rule& r) { return Producer(r, 0, r.op.def->name) != nullptr ? r.x[0] : Value(); }
+
+Value NoCast(Rule& r) { return SameType(r, 0) ? r.x[0] : Value(); }
+
+Value SelectConstant(Rule& r) {
+  if (r.x[1].id == r.x[2].id) return r.x[1];
+  const std::optional<Scalar> cond = Splat(r, 0);
+  if (!cond.has_value()) return {};
+  return r.x[cond->i() != 0 ? 1 : 2];
+}
+
+// Gradients are gone at the primitive stage, and with them the reason to stop one.
+Value NothingToStop(Rule& r) { return r.builder.program->stage == Stage::kTensor ? Value() : r.x[0]; }
+
+constexpr RewriteRule kRules[] = {
+    {"abs", Idempotent},
+    {"add", AddZero},
+    {"cast", NoCast},
+    {"ceil", Idempotent},
+    {"div", DivOne},
+    {"floor", Idempotent},
+    {"logical_not", Involution},
+    {"mul", MulOne},
+    {"mul", MulZeroInt},
+    {"neg", Involution},
+    {"relu", Idempotent},
+    {"round", Idempotent},
+    {"select", SelectConstant},
+    {"stop_gradient", NothingToStop},
+    {"sub", SubZero},
+};
+
+}  // namespace
+
+constinit const RuleTable kIdentityRules(kRules);
+
+}  // namespace agc
