@@ -1,0 +1,29 @@
+// What the printers share. Every Print* appends whole lines, indented by two spaces per level.
+#pragma once
+#include <string>
+
+#include "ir/text/lexer.h"
+#include "ir/text/text.h"
+
+namespace agc::text {
+
+std::string LocSuffix(Loc loc, const PrintOptions& options);  // ` loc("mlp.cc":12)` or ""
+std::string Word(absl::string_view text);                     // bare where it is an identifier, else quoted
+std::string Hex(absl::string_view bytes);                     // "0a1b" with quotes
+std::string IntList(absl::Span<const int64_t> ints);          // [1, 2]
+std::string TypeWithLanes(DType dtype, int lanes);            // f32x4
+
+// Gives each name a form that `taken` does not hold yet, by a suffix, and adds it.
+std::string Unique(std::string name, std::vector<std::string>& taken);
+
+// Plans `$0` lines for the expressions of one statement that share large parts: fills names.bound and appends a line
+// for each. Trees that are small print in full.
+void PrintShared(const ExprPool& pool, absl::Span<const ExprId> roots, ExprNames& names, absl::string_view indent,
+                 std::string& out);
+
+void PrintGraph(const Graph& graph, const Program& program, const PrintOptions& options, std::string& out);
+void PrintStorage(const Graph& graph, const Program& program, const PrintOptions& options, std::string& out);
+void PrintNest(const Nest& nest, const PrintOptions& options, absl::string_view indent, std::string& out);
+void PrintKernel(const Kernel& kernel, const PrintOptions& options, absl::string_view indent, std::string& out);
+
+}  // namespace agc::text

@@ -1,0 +1,28 @@
+// Subcommands of `agc`: each takes the arguments after its name and returns the exit code: 0 done, 1 the answer is no,
+// 2 an error, which it has printed.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace agc::tool {
+
+struct Command {
+  absl::string_view name = {};
+  absl::string_view summary = {};
+  int (*run)(const std::vector<std::string>& args) = nullptr;
+};
+
+// The whole file; "-" is the standard input.
+absl::StatusOr<std::string> ReadInput(const std::string& path);
+// Prints the status' message on stderr, headed by "error: " where it has no such word yet; returns 2.
+int Failed(const absl::Status& status);
+// Whether `arg` is --name=VALUE; puts VALUE into `value`.
+bool Flag(absl::string_view arg, absl::string_view name, std::string& value);
+
+int Opt(const std::vector<std::string>& args);
+
+}  // namespace agc::tool
