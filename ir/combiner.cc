@@ -24,7 +24,6 @@ Scalar Highest(int, DType t) {
 Scalar ArgLowest(int c, DType t) { return c == 0 ? Lowest(c, t) : Zero(c, t); }
 Scalar ArgHighest(int c, DType t) { return c == 0 ? Highest(c, t) : Zero(c, t); }
 
-
 using In = absl::Span<const Expr>;
 using Out = absl::Span<Expr>;
 void MergeAdd(In a, In b, Out out) { out[0] = Alu("add", {a[0], b[0]}); }
@@ -71,17 +70,29 @@ Scalar SoftmaxIdentity(int c, DType t) { return c == 0 ? Lowest(c, t) : Zero(c, 
 constexpr Combiner kCombiners[] = {
     {.name = "add", .identity = Zero, .merge = MergeAdd, .doc = "Sum."},
     {.name = "and", .identity = One, .merge = MergeAnd, .doc = "All hold."},
-    {.name = "argmax", .components = 2, .identity = ArgLowest, .merge = MergeArgMax,
+    {.name = "argmax",
+     .components = 2,
+     .identity = ArgLowest,
+     .merge = MergeArgMax,
      .doc = "Largest and its position; the first of equals, the first NaN."},
-    {.name = "argmin", .components = 2, .identity = ArgHighest, .merge = MergeArgMin,
+    {.name = "argmin",
+     .components = 2,
+     .identity = ArgHighest,
+     .merge = MergeArgMin,
      .doc = "Smallest and its position; the first of equals, the first NaN."},
     {.name = "max", .identity = Lowest, .merge = MergeMax, .doc = "Largest; NaN if any is."},
     {.name = "min", .identity = Highest, .merge = MergeMin, .doc = "Smallest; NaN if any is."},
     {.name = "mul", .identity = One, .merge = MergeMul, .doc = "Product."},
     {.name = "or", .identity = Zero, .merge = MergeOr, .doc = "Any holds."},
-    {.name = "softmax", .components = 2, .identity = SoftmaxIdentity, .merge = MergeSoftmax,
+    {.name = "softmax",
+     .components = 2,
+     .identity = SoftmaxIdentity,
+     .merge = MergeSoftmax,
      .doc = "Maximum and sum of exponentials relative to it."},
-    {.name = "welford", .components = 3, .identity = Zero, .merge = MergeWelford,
+    {.name = "welford",
+     .components = 3,
+     .identity = Zero,
+     .merge = MergeWelford,
      .doc = "Count, mean and sum of squared deviations."},
 };
 
@@ -90,20 +101,24 @@ constexpr Combiner kCombiners[] = {
 absl::Span<const Combiner> Combiners() { return kCombiners; }
 
 const Combiner* FindCombiner(absl::string_view name) {
-  const auto* it = std::find_if(std::begin(kCombiners), std::end(kCombiners), [&](const Combiner& c) { return c.name == name; });
+  const auto* it =
+      std::find_if(std::begin(kCombiners), std::end(kCombiners), [&](const Combiner& c) { return c.name == name; });
   return it != std::end(kCombiners) ? it : nullptr;
 }
 
 DType AccumulatorOf(DType dtype) {
   switch (dtype) {
     case DType::kF16:
-    case DType::kBF16: return DType::kF32;
+    case DType::kBF16:
+      return DType::kF32;
     case DType::kI8:
     case DType::kI16:
     case DType::kU8:
     case DType::kU16:
-    case DType::kBool: return DType::kI32;
-    default: return dtype;
+    case DType::kBool:
+      return DType::kI32;
+    default:
+      return dtype;
   }
 }
 

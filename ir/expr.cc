@@ -24,7 +24,8 @@ Expr ExprPool::Add(ExprNode node) {
 Expr ExprPool::Var(VarId v) {
   const VarInfo& info = vars_[v];
   if (info.dtype == DType::kIndex && info.lo == info.hi) return Int(info.lo);
-  return Add({.kind = ExprKind::kVar, .dtype = info.dtype, .lanes = info.lanes, .ref = v, .lo = info.lo, .hi = info.hi});
+  return Add(
+      {.kind = ExprKind::kVar, .dtype = info.dtype, .lanes = info.lanes, .ref = v, .lo = info.lo, .hi = info.hi});
 }
 
 Expr ExprPool::Const(Scalar value) {
@@ -113,7 +114,8 @@ Expr Not(Expr a) { return a.IsConst() ? a.pool->Bool(a.IsFalse()) : Alu("not", {
 
 Expr Cast(Expr value, DType to) {
   if (value.dtype() == to) return value;
-  if (value.IsConst()) return value.pool->Const(Convert({value.dtype(), static_cast<uint64_t>(value.node().payload)}, to));
+  if (value.IsConst())
+    return value.pool->Const(Convert({value.dtype(), static_cast<uint64_t>(value.node().payload)}, to));
   return value.pool->Add(
       {.kind = ExprKind::kCast, .dtype = to, .lanes = static_cast<uint8_t>(value.lanes()), .args = {value.id}});
 }
@@ -125,8 +127,10 @@ Expr FromIndex(Expr index, DType to) {
 
 Expr ToIndex(Expr value, int64_t lo, int64_t hi) {
   if (lo == hi) return value.pool->Int(lo);
-  if (value.IsConst() && value.node().payload >= lo && value.node().payload <= hi) return value.pool->Int(value.node().payload);
-  if (value.is(ExprKind::kFromIndex) && value.arg(0).node().lo >= lo && value.arg(0).node().hi <= hi) return value.arg(0);
+  if (value.IsConst() && value.node().payload >= lo && value.node().payload <= hi)
+    return value.pool->Int(value.node().payload);
+  if (value.is(ExprKind::kFromIndex) && value.arg(0).node().lo >= lo && value.arg(0).node().hi <= hi)
+    return value.arg(0);
   return value.pool->Add({.kind = ExprKind::kToIndex, .args = {value.id}, .lo = lo, .hi = hi});
 }
 
@@ -174,33 +178,50 @@ Expr Rebuild(Expr e, Index args) {
   ExprPool& pool = args.empty() ? *e.pool : *args[0].pool;
   switch (n.kind) {
     case ExprKind::kConst:
-    case ExprKind::kVar: return e;
+    case ExprKind::kVar:
+      return e;
     case ExprKind::kLin: {
       Expr sum = pool.Int(n.payload);
       for (size_t i = 0; i < args.size(); ++i) sum = sum + args[i] * n.coefs[i];
       return sum;
     }
-    case ExprKind::kDiv: return Div(args[0], n.payload);
-    case ExprKind::kMod: return Mod(args[0], n.payload);
-    case ExprKind::kMin: return Min(args[0], n.payload);
-    case ExprKind::kMax: return Max(args[0], n.payload);
-    case ExprKind::kInRange: return InRange(args[0], n.payload);
-    case ExprKind::kNonNeg: return NonNeg(args[0]);
-    case ExprKind::kEqZero: return EqZero(args[0]);
+    case ExprKind::kDiv:
+      return Div(args[0], n.payload);
+    case ExprKind::kMod:
+      return Mod(args[0], n.payload);
+    case ExprKind::kMin:
+      return Min(args[0], n.payload);
+    case ExprKind::kMax:
+      return Max(args[0], n.payload);
+    case ExprKind::kInRange:
+      return InRange(args[0], n.payload);
+    case ExprKind::kNonNeg:
+      return NonNeg(args[0]);
+    case ExprKind::kEqZero:
+      return EqZero(args[0]);
     case ExprKind::kAnd: {
       Expr all = args[0];
       for (size_t i = 1; i < args.size(); ++i) all = And(all, args[i]);
       return all;
     }
-    case ExprKind::kLoad: return pool.Load(n.ref, args.first(args.size() - 1), n.dtype, n.lanes, args.back());
-    case ExprKind::kAllocLoad: return pool.AllocLoad(n.ref, args, n.dtype, n.lanes);
-    case ExprKind::kStage: return pool.Stage(n.ref, args, n.dtype);
-    case ExprKind::kAlu: return Alu(ScalarOps()[n.ref], args);
-    case ExprKind::kCast: return Cast(args[0], n.dtype);
-    case ExprKind::kFromIndex: return FromIndex(args[0], n.dtype);
-    case ExprKind::kToIndex: return ToIndex(args[0], n.lo, n.hi);
-    case ExprKind::kLane: return Lane(args[0], static_cast<int>(n.payload));
-    case ExprKind::kVec: return Vec(args);
+    case ExprKind::kLoad:
+      return pool.Load(n.ref, args.first(args.size() - 1), n.dtype, n.lanes, args.back());
+    case ExprKind::kAllocLoad:
+      return pool.AllocLoad(n.ref, args, n.dtype, n.lanes);
+    case ExprKind::kStage:
+      return pool.Stage(n.ref, args, n.dtype);
+    case ExprKind::kAlu:
+      return Alu(ScalarOps()[n.ref], args);
+    case ExprKind::kCast:
+      return Cast(args[0], n.dtype);
+    case ExprKind::kFromIndex:
+      return FromIndex(args[0], n.dtype);
+    case ExprKind::kToIndex:
+      return ToIndex(args[0], n.lo, n.hi);
+    case ExprKind::kLane:
+      return Lane(args[0], static_cast<int>(n.payload));
+    case ExprKind::kVec:
+      return Vec(args);
   }
   return e;
 }

@@ -1,6 +1,7 @@
 // Scalar expressions, hash-consed: within a pool equal expressions have equal ids. Index expressions (dtype kIndex) are
 // kept in one canonical form by the constructors: sums of variable x constant plus a constant, div/mod by positive
-// constants, min/max with constants; each carries its range. Values are typed trees of scalar ops, loads and stage reads.
+// constants, min/max with constants; each carries its range. Values are typed trees of scalar ops, loads and stage
+// reads.
 //   Expr p = pool.Var(0), r = pool.Var(1);          // axes with ranges
 //   Expr i = p * 2 + r - 2;                          // kLin
 //   Expr x = pool.Load(0, {i}, DType::kF32, 1, InRange(i, 28));   // 0 where the guard is false
@@ -124,43 +125,45 @@ class ExprPool {
   absl::flat_hash_map<ExprNode, ExprId> ids_ = {};
 };
 
-// Index arithmetic, canonical by construction; a product needs one constant side. Values: the scalar ops of those names.
+// Index arithmetic, canonical by construction; a product needs one constant side. Values: the scalar ops of those
+// names.
 Expr operator+(Expr a, Expr b);
 Expr operator-(Expr a, Expr b);
 Expr operator*(Expr a, Expr b);
 Expr operator+(Expr a, int64_t b);
 Expr operator-(Expr a, int64_t b);
 Expr operator*(Expr a, int64_t b);
-Expr Div(Expr a, int64_t c);   // floor
+Expr Div(Expr a, int64_t c);  // floor
 Expr Mod(Expr a, int64_t c);
 Expr Min(Expr a, int64_t c);
 Expr Max(Expr a, int64_t c);
 bool Divisible(Expr index, int64_t c);  // proven: every coefficient and the constant are
 
 // Guards: conjunctions of inequalities and congruences on indices; folded by range.
-Expr InRange(Expr index, int64_t n);    // 0 <= index < n
-Expr NonNeg(Expr index);                // index >= 0
-Expr EqZero(Expr index);                // index == 0
-Expr And(Expr a, Expr b);               // any bools
+Expr InRange(Expr index, int64_t n);  // 0 <= index < n
+Expr NonNeg(Expr index);              // index >= 0
+Expr EqZero(Expr index);              // index == 0
+Expr And(Expr a, Expr b);             // any bools
 Expr Or(Expr a, Expr b);
 Expr Not(Expr a);
 
 // Values.
-Expr Alu(absl::string_view op, absl::Span<const Expr> args);   // typed and checked against the scalar op table
+Expr Alu(absl::string_view op, absl::Span<const Expr> args);  // typed and checked against the scalar op table
 Expr Alu(const ScalarOp& op, absl::Span<const Expr> args);
-Expr Select(Expr cond, Expr then, Expr otherwise);             // folds constant conditions
+Expr Select(Expr cond, Expr then, Expr otherwise);  // folds constant conditions
 Expr Cast(Expr value, DType to);
 Expr FromIndex(Expr index, DType to);
-Expr ToIndex(Expr value, int64_t lo, int64_t hi);              // promised range
+Expr ToIndex(Expr value, int64_t lo, int64_t hi);  // promised range
 Expr Lane(Expr vector, int lane);
-Expr Vec(absl::Span<const Expr> lanes);                        // one lane: itself; lanes 0..n-1 of one vector: that vector
-Expr Number(ExprPool& pool, DType dtype, double value);        // a constant of any dtype
+Expr Vec(absl::Span<const Expr> lanes);                  // one lane: itself; lanes 0..n-1 of one vector: that vector
+Expr Number(ExprPool& pool, DType dtype, double value);  // a constant of any dtype
 
 // Structural order, independent of creation order: < 0, 0, > 0.
 int Compare(Expr a, Expr b);
 
 // Replaces variables (by id) and, where given, stage reads; rebuilds through the constructors. Every Expr of the result
-// lives in `pool` (which may be another pool than that of `e`: buffers keep their numbers, unmapped variables must exist).
+// lives in `pool` (which may be another pool than that of `e`: buffers keep their numbers, unmapped variables must
+// exist).
 struct Substitution {
   ExprPool* pool = nullptr;
   absl::flat_hash_map<VarId, Expr> vars = {};

@@ -216,7 +216,8 @@ Expr Max(Expr e, int64_t c) {
 
 bool Divisible(Expr e, int64_t c) {
   const Sum s = SumOf(e);
-  return s.constant % c == 0 && std::all_of(s.terms.begin(), s.terms.end(), [&](const auto& t) { return t.second % c == 0; });
+  return s.constant % c == 0 &&
+         std::all_of(s.terms.begin(), s.terms.end(), [&](const auto& t) { return t.second % c == 0; });
 }
 
 Expr InRange(Expr x, int64_t n) {

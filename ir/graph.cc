@@ -33,7 +33,7 @@ bool SameAttrs(absl::Span<const Attr> a, absl::Span<const Attr> b) {
     const LiteralPtr* y = std::get_if<LiteralPtr>(&b[i].value);
     const double* f = std::get_if<double>(&a[i].value);
     const double* g = std::get_if<double>(&b[i].value);
-    const bool same = x != nullptr ? (*x == *y || **x == **y)
+    const bool same = x != nullptr   ? (*x == *y || **x == **y)
                       : f != nullptr ? std::bit_cast<uint64_t>(*f) == std::bit_cast<uint64_t>(*g)
                                      : a[i].value == b[i].value;
     if (!same) return false;
@@ -58,7 +58,8 @@ namespace {
 AttrValue ParseDefault(const AttrDef& def) {
   absl::string_view text = def.fallback;
   switch (def.kind) {
-    case AttrKind::kBool: return text == "true";
+    case AttrKind::kBool:
+      return text == "true";
     case AttrKind::kInt: {
       int64_t v = 0;
       AGC_CHECK(absl::SimpleAtoi(text, &v));
@@ -69,7 +70,8 @@ AttrValue ParseDefault(const AttrDef& def) {
       AGC_CHECK(absl::SimpleAtod(text, &v));
       return v;
     }
-    case AttrKind::kString: return std::string(text);
+    case AttrKind::kString:
+      return std::string(text);
     case AttrKind::kInts: {
       Ints ints;
       AGC_CHECK(text.size() >= 2 && text.front() == '[' && text.back() == ']');
@@ -80,9 +82,12 @@ AttrValue ParseDefault(const AttrDef& def) {
       }
       return ints;
     }
-    case AttrKind::kDType: return *DTypeNamed(text);
-    case AttrKind::kSymbol: return Symbol{std::string(text)};
-    case AttrKind::kLiteral: break;
+    case AttrKind::kDType:
+      return *DTypeNamed(text);
+    case AttrKind::kSymbol:
+      return Symbol{std::string(text)};
+    case AttrKind::kLiteral:
+      break;
   }
   AGC_CHECK(false);
   return false;
@@ -108,7 +113,8 @@ absl::StatusOr<absl::InlinedVector<Attr, 2>> CompleteAttrs(const OpDef& def, abs
       const std::string& text = *std::get_if<std::string>(value);
       const std::vector<absl::string_view> choices = absl::StrSplit(want.choices, '|');
       if (std::find(choices.begin(), choices.end(), text) == choices.end()) {
-        return absl::InvalidArgumentError(absl::StrCat(def.name, ": attribute ", want.name, " is \"", text, "\", expected one of ", want.choices));
+        return absl::InvalidArgumentError(
+            absl::StrCat(def.name, ": attribute ", want.name, " is \"", text, "\", expected one of ", want.choices));
       }
     }
     out.push_back({want.name, value != nullptr ? *value : ParseDefault(want)});
@@ -122,8 +128,9 @@ absl::StatusOr<OpId> AppendChecked(Graph& graph, const OpDef& def, absl::Span<co
   const int n = static_cast<int>(operands.size());
   const auto fail = [&](const absl::Status& s) { return ErrorAt(loc, s.message(), s.code()); };
   if (n < def.arity.min || n > def.arity.max) {
-    return ErrorAt(loc, absl::StrCat(def.name, ": ", n, " operands given, ", def.arity.min,
-                                     def.arity.max != def.arity.min ? absl::StrCat(" to ", def.arity.max) : "", " expected"));
+    return ErrorAt(
+        loc, absl::StrCat(def.name, ": ", n, " operands given, ", def.arity.min,
+                          def.arity.max != def.arity.min ? absl::StrCat(" to ", def.arity.max) : "", " expected"));
   }
   absl::StatusOr<absl::InlinedVector<Attr, 2>> complete = CompleteAttrs(def, attrs);
   if (!complete.ok()) return fail(complete.status());
@@ -141,7 +148,11 @@ absl::StatusOr<OpId> AppendChecked(Graph& graph, const OpDef& def, absl::Span<co
   if (def.verify != nullptr) {
     if (const absl::Status s = def.verify(call); !s.ok()) return fail(s);
   }
-  Op op{.def = &def, .operands = {operands.begin(), operands.end()}, .attrs = *std::move(complete), .types = *std::move(types), .loc = loc};
+  Op op{.def = &def,
+        .operands = {operands.begin(), operands.end()},
+        .attrs = *std::move(complete),
+        .types = *std::move(types),
+        .loc = loc};
   op.symbol = std::string(symbol);
   return graph.Append(std::move(op));
 }

@@ -77,7 +77,7 @@ struct GraphParam {
   std::string name = {};
   TensorType type = {};
   bool donate = false;
-  OpId op = {};   // the `input` op that stands for its value
+  OpId op = {};  // the `input` op that stands for its value
   Loc loc = {};
 };
 
@@ -126,8 +126,8 @@ OpId AppendState(Graph& graph, absl::string_view name, const TensorType& type, L
 OpId AppendConstant(Graph& graph, TensorType type, LiteralPtr literal, Loc loc);
 
 // Renumbers ops in canonical order: a walk from the roots (outputs as declared, then updates in state order; operands
-// left to right), then what no root reaches, in its present order. Parameters' ops come first, in order. Returns whether
-// anything moved.
+// left to right), then what no root reaches, in its present order. Parameters' ops come first, in order. Returns
+// whether anything moved.
 bool Canonicalize(Graph& graph, const Program& program);
 // How often each op's value is used, by operands, outputs and updates.
 std::vector<int> UseCounts(const Graph& graph);

@@ -21,7 +21,17 @@
 namespace agc {
 
 enum class StmtKind : uint8_t {
-  kFor, kIf, kLet, kAlloc, kStore, kAtomic, kIfLast, kBarrier, kLanes, kTile, kRegion,
+  kFor,
+  kIf,
+  kLet,
+  kAlloc,
+  kStore,
+  kAtomic,
+  kIfLast,
+  kBarrier,
+  kLanes,
+  kTile,
+  kRegion,
 };
 enum class ForMode : uint8_t { kSerial, kUnroll, kWorkgroup, kLocal };
 enum class AllocSpace : uint8_t { kRegister, kShared, kTile };
@@ -29,12 +39,13 @@ enum class Fence : uint8_t { kShared, kGlobal, kBoth };
 enum class LanesOp : uint8_t { kShuffleXor, kBroadcast, kBallot };
 
 struct Alloc {
-  std::string name = {};       // without '%'
+  std::string name = {};  // without '%'
   AllocSpace space = AllocSpace::kRegister;
   DType dtype = DType::kF32;
-  uint8_t lanes = 1;           // vector registers
-  std::vector<int64_t> extents = {};   // empty: a scalar register; register arrays are indexed by unrolled variables only
-  int64_t skew = 0;            // shared: extra elements per row, against bank conflicts
+  uint8_t lanes = 1;  // vector registers
+  std::vector<int64_t> extents =
+      {};            // empty: a scalar register; register arrays are indexed by unrolled variables only
+  int64_t skew = 0;  // shared: extra elements per row, against bank conflicts
 };
 
 // One statement; which members hold is said per kind. ExprIds live in the kernel's pool.
@@ -42,7 +53,7 @@ struct Stmt {
   StmtKind kind = StmtKind::kRegion;
   // kFor: var in [begin, end) by step; workgroup and local: dimension `dim` 0..2, begin 0, constant end, step 1
   ForMode mode = ForMode::kSerial;
-  VarId var = 0;               // kFor, kLet (declares it), kLanes, kAtomic: result
+  VarId var = 0;  // kFor, kLet (declares it), kLanes, kAtomic: result
   ExprId begin = {}, end = {};
   int64_t step = 1;
   uint8_t dim = 0;
@@ -51,7 +62,7 @@ struct Stmt {
   bool uniform = false;
   // kAlloc: alloc number. kStore: target, index, value, guard (invalid: none), combiner (null: set). kLet: value
   bool to_alloc = false;
-  uint32_t target = 0;         // kStore: buffer parameter or alloc; kAlloc: alloc; kIfLast: counter buffer
+  uint32_t target = 0;  // kStore: buffer parameter or alloc; kAlloc: alloc; kIfLast: counter buffer
   std::vector<ExprId> index = {};
   ExprId value = {};
   ExprId guard = {};
@@ -74,12 +85,12 @@ absl::string_view Name(KernelAccess access);
 
 struct KernelParam {
   std::string name = {};
-  TensorType type = {};        // logical until legalize; its element count afterwards
+  TensorType type = {};  // logical until legalize; its element count afterwards
   DType stored = DType::kF32;
   KernelAccess access = KernelAccess::kRead;
-  bool linear = false;         // legalize has run: one index, the linear element
+  bool linear = false;  // legalize has run: one index, the linear element
   bool coherent = false;
-  bool restrict_ = false;      // proven disjoint from every other parameter
+  bool restrict_ = false;  // proven disjoint from every other parameter
   int64_t align = 16;
 };
 
@@ -90,7 +101,7 @@ struct KernelPart {
 
 struct Kernel {
   std::string name = {};
-  std::string label = {};       // nests and root ops it came from; left out of text that is compared
+  std::string label = {};  // nests and root ops it came from; left out of text that is compared
   std::unique_ptr<ExprPool> pool = std::make_unique<ExprPool>();
   std::vector<KernelParam> params = {};
   std::vector<Alloc> allocs = {};
@@ -100,7 +111,7 @@ struct Kernel {
   bool wide_index = false;                 // legalize: some address needs 64 bits
   Loc loc = {};
 
-  std::array<int64_t, 3> groups() const;   // workgroups of all parts
+  std::array<int64_t, 3> groups() const;  // workgroups of all parts
   int64_t shared_bytes() const;
 };
 

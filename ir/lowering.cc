@@ -51,7 +51,9 @@ class Lowering : public AtContext {
     return absl::OkStatus();
   }
 
-  Expr Read(const Op& op, int operand, Index index) override { return ValueAt(Resolve(graph_, op.operands[operand]), index); }
+  Expr Read(const Op& op, int operand, Index index) override {
+    return ValueAt(Resolve(graph_, op.operands[operand]), index);
+  }
 
   std::vector<Expr> Reduce(const Op& op, const Combiner& combiner, absl::Span<const int64_t> extents,
                            absl::FunctionRef<std::vector<Expr>(Index)> body) override;
@@ -62,7 +64,8 @@ class Lowering : public AtContext {
     const Expr saved = guard_;
     guard_ = And(guard_, cond);
     const Expr value = then();
-    const bool zero_outside = value.is(ExprKind::kLoad) && value.arg(static_cast<int>(value.node().args.size()) - 1) == guard_ &&
+    const bool zero_outside = value.is(ExprKind::kLoad) &&
+                              value.arg(static_cast<int>(value.node().args.size()) - 1) == guard_ &&
                               otherwise.IsConst() && otherwise.node().payload == 0;
     guard_ = saved;
     return zero_outside ? value : Select(cond, value, otherwise);  // a guarded load already is 0 outside
@@ -84,7 +87,8 @@ class Lowering : public AtContext {
   std::vector<Expr> AxesOf(ValueRef v, const TensorType& type) {
     if (const auto it = plain_reads_.find(v); it != plain_reads_.end()) return it->second;
     std::vector<Expr> index;
-    for (int64_t extent : type.dims) index.push_back(pool().Var(nest_.AddAxis(absl::StrCat("i", output_axes_++), extent)));
+    for (int64_t extent : type.dims)
+      index.push_back(pool().Var(nest_.AddAxis(absl::StrCat("i", output_axes_++), extent)));
     return index;
   }
 
@@ -94,7 +98,8 @@ class Lowering : public AtContext {
     for (size_t i = 0; i < index.size(); ++i) {
       const Expr e = index[i];
       if (type.dims[i] == 1 && e.IsConst(0)) continue;
-      if (!e.is(ExprKind::kVar) || nest_.extent(e.node().ref) != type.dims[i] || !seen.insert(e.node().ref).second) return;
+      if (!e.is(ExprKind::kVar) || nest_.extent(e.node().ref) != type.dims[i] || !seen.insert(e.node().ref).second)
+        return;
       if (reduction_axes_.count(e.node().ref) != 0) return;
     }
     plain_reads_.try_emplace(v, index.begin(), index.end());
@@ -117,7 +122,9 @@ class Lowering : public AtContext {
     if (!inlined_(v.op)) return pool().Load(InputNumber(v), index, TypeOf(graph_, v).dtype, 1, guard_);
     NotePlainRead(v, index);
     if (op.def->at == nullptr) {
-      if (status_.ok()) status_ = ErrorAt(op.loc, absl::StrCat(op.def->name, ": has no value at an index, run decompose first"), absl::StatusCode::kInternal);
+      if (status_.ok())
+        status_ = ErrorAt(op.loc, absl::StrCat(op.def->name, ": has no value at an index, run decompose first"),
+                          absl::StatusCode::kInternal);
       return Number(pool(), TypeOf(graph_, v).dtype, 0);
     }
     At at(graph_, op, v.part, pool(), *this);
@@ -146,7 +153,8 @@ class Lowering : public AtContext {
 
 std::vector<Expr> Lowering::Reduce(const Op& op, const Combiner& combiner, absl::Span<const int64_t> extents,
                                    absl::FunctionRef<std::vector<Expr>(Index)> body) {
-  NestStage stage{.kind = StageKind::kReduce, .combiner = &combiner, .loc = op.loc, .origin = std::string(op.def->name)};
+  NestStage stage{
+      .kind = StageKind::kReduce, .combiner = &combiner, .loc = op.loc, .origin = std::string(op.def->name)};
   const bool empty = std::any_of(extents.begin(), extents.end(), [](int64_t n) { return n == 0; });
   std::vector<Expr> over;
   for (int64_t n : extents) {
@@ -160,7 +168,8 @@ std::vector<Expr> Lowering::Reduce(const Op& op, const Combiner& combiner, absl:
   const std::vector<Expr> values = body(over);
   std::vector<Expr> results;
   if (empty) {
-    for (int c = 0; c < combiner.components; ++c) results.push_back(pool().Const(combiner.identity(c, values[c].dtype())));
+    for (int c = 0; c < combiner.components; ++c)
+      results.push_back(pool().Const(combiner.identity(c, values[c].dtype())));
     return results;
   }
   if (stage.over.empty()) return values;  // one element
@@ -174,7 +183,9 @@ std::vector<Expr> Lowering::Reduce(const Op& op, const Combiner& combiner, absl:
   std::vector<Component> components;
   const char* suffix[] = {"", "_1", "_2"};
   for (int c = 0; c < combiner.components; ++c) {
-    components.push_back({.name = absl::StrCat("s", stages_, suffix[c]), .axes = {free.begin(), free.end()}, .dtype = values[c].dtype()});
+    components.push_back({.name = absl::StrCat("s", stages_, suffix[c]),
+                          .axes = {free.begin(), free.end()},
+                          .dtype = values[c].dtype()});
   }
   ++stages_;
   const uint32_t first = nest_.AddStage(std::move(stage), std::move(components));

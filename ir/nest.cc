@@ -62,7 +62,9 @@ Nest Clone(const Nest& n) {
 ContractAxes ClassifyContraction(const Nest& nest, const NestStage& stage) {
   AGC_CHECK(stage.kind == StageKind::kContract);
   const std::vector<VarId> left = FreeVars(nest.at(stage.values[0])), right = FreeVars(nest.at(stage.values[1]));
-  const auto has = [](const std::vector<VarId>& vars, VarId v) { return std::binary_search(vars.begin(), vars.end(), v); };
+  const auto has = [](const std::vector<VarId>& vars, VarId v) {
+    return std::binary_search(vars.begin(), vars.end(), v);
+  };
   ContractAxes axes;
   axes.k = stage.over;
   for (VarId v : nest.components[stage.first_component].axes) {

@@ -23,7 +23,7 @@ namespace agc {
 struct NestParam {
   std::string name = {};  // without '%'
   TensorType type = {};
-  bool written = false;   // outputs follow inputs
+  bool written = false;  // outputs follow inputs
 };
 
 enum class StageKind : uint8_t { kMap, kReduce, kContract, kScan };
@@ -39,18 +39,18 @@ struct Component {
 
 struct NestStage {
   StageKind kind = StageKind::kMap;
-  const Combiner* combiner = nullptr;   // reduce, contract, scan
-  uint32_t first_component = 0;         // its components are numbered from here, one per component of the combiner
-  std::vector<VarId> over = {};         // reduce, contract: reduction axes; scan: the one axis
-  ExprId when = {};                     // elements where it is false are skipped; invalid: none
-  std::vector<ExprId> values = {};      // map, reduce: one per component; contract: the two sides
+  const Combiner* combiner = nullptr;  // reduce, contract, scan
+  uint32_t first_component = 0;        // its components are numbered from here, one per component of the combiner
+  std::vector<VarId> over = {};        // reduce, contract: reduction axes; scan: the one axis
+  ExprId when = {};                    // elements where it is false are skipped; invalid: none
+  std::vector<ExprId> values = {};     // map, reduce: one per component; contract: the two sides
   Loc loc = {};
-  std::string origin = {};              // root op's name
+  std::string origin = {};  // root op's name
 };
 
 struct NestStore {
   uint32_t param = 0;
-  std::vector<ExprId> index = {};       // one per axis of the buffer; usually axes
+  std::vector<ExprId> index = {};  // one per axis of the buffer; usually axes
   ExprId value = {};
 };
 
@@ -65,12 +65,12 @@ struct Schedule {
 
 struct Nest {
   std::string name = {};
-  std::string label = {};                       // root op, for kernel names
+  std::string label = {};  // root op, for kernel names
   std::unique_ptr<ExprPool> pool = std::make_unique<ExprPool>();
   std::vector<NestParam> params = {};
-  std::vector<VarId> axes = {};                 // variables of the pool with range [0, extent - 1]
+  std::vector<VarId> axes = {};  // variables of the pool with range [0, extent - 1]
   std::vector<Component> components = {};
-  std::vector<NestStage> stages = {};           // in order of use: a stage reads earlier ones
+  std::vector<NestStage> stages = {};  // in order of use: a stage reads earlier ones
   std::vector<NestStore> stores = {};
   Schedule schedule = {};
   Loc loc = {};

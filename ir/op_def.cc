@@ -36,8 +36,7 @@ absl::Status OpCall::Error(absl::string_view message) const {
 
 Expr At::Sum(absl::Span<const int64_t> extents, absl::FunctionRef<Expr(Index)> body) {
   const DType acc = AccumulatorOf(out().dtype);
-  const std::vector<Expr> sum =
-      Reduce("add", extents, [&](Index k) { return std::vector<Expr>{Cast(body(k), acc)}; });
+  const std::vector<Expr> sum = Reduce("add", extents, [&](Index k) { return std::vector<Expr>{Cast(body(k), acc)}; });
   return Cast(sum[0], out().dtype);
 }
 
@@ -74,7 +73,8 @@ absl::Span<const OpDef* const> AllOps() {
 
 const OpDef* FindOp(absl::string_view name) {
   const absl::Span<const OpDef* const> all = AllOps();
-  const auto it = std::lower_bound(all.begin(), all.end(), name, [](const OpDef* a, absl::string_view n) { return a->name < n; });
+  const auto it =
+      std::lower_bound(all.begin(), all.end(), name, [](const OpDef* a, absl::string_view n) { return a->name < n; });
   return it != all.end() && (*it)->name == name ? *it : nullptr;
 }
 
@@ -86,11 +86,29 @@ const OpDef& Named(absl::string_view name) {
 }
 }  // namespace
 
-const OpDef& InputOp() { static const OpDef& op = Named("input"); return op; }
-const OpDef& StateOp() { static const OpDef& op = Named("state"); return op; }
-const OpDef& BlobOp() { static const OpDef& op = Named("blob"); return op; }
-const OpDef& ConstantOp() { static const OpDef& op = Named("constant"); return op; }
-const OpDef& GetOp() { static const OpDef& op = Named("get"); return op; }
-const OpDef& GradientOp() { static const OpDef& op = Named("gradient"); return op; }
+const OpDef& InputOp() {
+  static const OpDef& op = Named("input");
+  return op;
+}
+const OpDef& StateOp() {
+  static const OpDef& op = Named("state");
+  return op;
+}
+const OpDef& BlobOp() {
+  static const OpDef& op = Named("blob");
+  return op;
+}
+const OpDef& ConstantOp() {
+  static const OpDef& op = Named("constant");
+  return op;
+}
+const OpDef& GetOp() {
+  static const OpDef& op = Named("get");
+  return op;
+}
+const OpDef& GradientOp() {
+  static const OpDef& op = Named("gradient");
+  return op;
+}
 
 }  // namespace agc

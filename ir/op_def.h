@@ -1,5 +1,5 @@
-// The op table's contract: an OpDef is the whole meaning of an op, and the compiler knows specific ops from nowhere else.
-// Adding an op is one row in ir/ops/, one declaration in ir/build.h and one file test/ops/<name>.agir.
+// The op table's contract: an OpDef is the whole meaning of an op, and the compiler knows specific ops from nowhere
+// else. Adding an op is one row in ir/ops/, one declaration in ir/build.h and one file test/ops/<name>.agir.
 //   {.name = "tanh", .cls = kElementwise, .arity = 1, .infer = SameFloat, .at = Map<"tanh">,
 //    .vjp = [](Vjp& s) { s.dx[0] = s.g - s.g * s.y * s.y; }, .numpy = "np.tanh(x0)", .doc = "Hyperbolic tangent."},
 #pragma once
@@ -21,7 +21,16 @@
 namespace agc {
 
 enum class OpClass : uint8_t {
-  kElementwise, kView, kReduce, kContract, kGather, kScatter, kScan, kData, kComposite, kSymbol,
+  kElementwise,
+  kView,
+  kReduce,
+  kContract,
+  kGather,
+  kScatter,
+  kScan,
+  kData,
+  kComposite,
+  kSymbol,
 };
 absl::string_view Name(OpClass cls);
 
@@ -152,16 +161,16 @@ struct OpDef {
   OpClass cls = OpClass::kElementwise;
   Arity arity = 0;
   AttrList attrs = {};
-  absl::StatusOr<Types> (*infer)(const OpCall&) = nullptr;   // shape rule; its error is the diagnostic
-  absl::Status (*verify)(const OpCall&) = nullptr;           // what infer cannot say
+  absl::StatusOr<Types> (*infer)(const OpCall&) = nullptr;  // shape rule; its error is the diagnostic
+  absl::Status (*verify)(const OpCall&) = nullptr;          // what infer cannot say
   // Exactly one of these three (data, symbol, `gradient` and `get` have none of them, or `at` alone):
   Expr (*at)(At&, Index) = nullptr;
-  void (*emit)(struct Emit&) = nullptr;                      // scatter, scan, sort: stages and stores of a nest [reserve]
+  void (*emit)(struct Emit&) = nullptr;  // scatter, scan, sort: stages and stores of a nest [reserve]
   Value (*decompose)(Rule&) = nullptr;
   void (*vjp)(Vjp&) = nullptr;
   void (*jvp)(Jvp&) = nullptr;
   Tolerance tol = {};
-  absl::string_view numpy = {};   // reference over x0, x1, ... and attributes by name; or a function of test/ops/ref.py
+  absl::string_view numpy = {};  // reference over x0, x1, ... and attributes by name; or a function of test/ops/ref.py
   Sample sample = {};
   absl::string_view doc = {};
 };
@@ -193,8 +202,8 @@ consteval bool CheckOps(const OpDef (&ops)[n]) {
   return true;
 }
 
-const OpDef* FindOp(absl::string_view name);     // nullptr if unknown
-absl::Span<const OpDef* const> AllOps();         // sorted by name
+const OpDef* FindOp(absl::string_view name);  // nullptr if unknown
+absl::Span<const OpDef* const> AllOps();      // sorted by name
 // The rows that stand for what a graph is given: see ir/ops/data.cc.
 const OpDef& InputOp();
 const OpDef& StateOp();

@@ -22,11 +22,11 @@ struct Init {
 };
 
 struct StateDef {
-  std::string name = {};       // without '@'
+  std::string name = {};  // without '@'
   TensorType type = {};
   Init init = {};
   bool trainable = false;
-  bool hidden = false;         // run.index
+  bool hidden = false;  // run.index
   Loc loc = {};
 };
 

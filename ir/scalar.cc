@@ -59,32 +59,46 @@ int64_t SaturateToInt(DType to, double v) {
   const int bits = static_cast<int>(SizeOf(to)) * 8;
   const double lo = IsSigned(to) ? -std::ldexp(1.0, bits - 1) : 0;
   const double hi = IsSigned(to) ? std::ldexp(1.0, bits - 1) : std::ldexp(1.0, bits);
-  if (v >= hi) return IsSigned(to) ? (bits == 64 ? std::numeric_limits<int64_t>::max() : (int64_t{1} << (bits - 1)) - 1)
-                                   : (bits == 64 ? -1 : (int64_t{1} << bits) - 1);
-  if (v <= lo) return IsSigned(to) ? (bits == 64 ? std::numeric_limits<int64_t>::min() : -(int64_t{1} << (bits - 1))) : 0;
+  if (v >= hi)
+    return IsSigned(to) ? (bits == 64 ? std::numeric_limits<int64_t>::max() : (int64_t{1} << (bits - 1)) - 1)
+                        : (bits == 64 ? -1 : (int64_t{1} << bits) - 1);
+  if (v <= lo)
+    return IsSigned(to) ? (bits == 64 ? std::numeric_limits<int64_t>::min() : -(int64_t{1} << (bits - 1))) : 0;
   return to == DType::kU64 ? static_cast<int64_t>(static_cast<uint64_t>(v)) : static_cast<int64_t>(v);
 }
 }  // namespace
 
 double RoundTo(DType dtype, double v) {
   switch (dtype) {
-    case DType::kF32: return std::isnan(v) ? v : static_cast<double>(static_cast<float>(v));
-    case DType::kF16: return RoundToFormat(v, 10, -14, 15);
-    case DType::kBF16: return RoundToFormat(v, 7, -126, 127);
-    default: return v;
+    case DType::kF32:
+      return std::isnan(v) ? v : static_cast<double>(static_cast<float>(v));
+    case DType::kF16:
+      return RoundToFormat(v, 10, -14, 15);
+    case DType::kBF16:
+      return RoundToFormat(v, 7, -126, 127);
+    default:
+      return v;
   }
 }
 
 int64_t WrapTo(DType dtype, int64_t v) {
   switch (dtype) {
-    case DType::kI32: return static_cast<int32_t>(v);
-    case DType::kI16: return static_cast<int16_t>(v);
-    case DType::kI8: return static_cast<int8_t>(v);
-    case DType::kU32: return static_cast<uint32_t>(v);
-    case DType::kU16: return static_cast<uint16_t>(v);
-    case DType::kU8: return static_cast<uint8_t>(v);
-    case DType::kBool: return v != 0 ? 1 : 0;
-    default: return v;
+    case DType::kI32:
+      return static_cast<int32_t>(v);
+    case DType::kI16:
+      return static_cast<int16_t>(v);
+    case DType::kI8:
+      return static_cast<int8_t>(v);
+    case DType::kU32:
+      return static_cast<uint32_t>(v);
+    case DType::kU16:
+      return static_cast<uint16_t>(v);
+    case DType::kU8:
+      return static_cast<uint8_t>(v);
+    case DType::kBool:
+      return v != 0 ? 1 : 0;
+    default:
+      return v;
   }
 }
 
@@ -92,7 +106,8 @@ Scalar Scalar::Float(DType dtype, double value) { return {dtype, std::bit_cast<u
 Scalar Scalar::Int(DType dtype, int64_t value) { return {dtype, static_cast<uint64_t>(WrapTo(dtype, value))}; }
 Scalar Scalar::Of(DType dtype, double value) {
   if (IsFloat(dtype)) return Float(dtype, value);
-  return Int(dtype, dtype == DType::kBool ? value != 0 : SaturateToInt(dtype == DType::kIndex ? DType::kI64 : dtype, value));
+  return Int(dtype,
+             dtype == DType::kBool ? value != 0 : SaturateToInt(dtype == DType::kIndex ? DType::kI64 : dtype, value));
 }
 
 Scalar Convert(Scalar value, DType to) {
@@ -104,23 +119,33 @@ Scalar Convert(Scalar value, DType to) {
 
 Scalar LoadElement(DType dtype, const void* p) {
   switch (dtype) {
-    case DType::kF64: return {dtype, ReadAs<uint64_t>(p)};
-    case DType::kF32: return {dtype, std::bit_cast<uint64_t>(static_cast<double>(ReadAs<float>(p)))};
-    case DType::kF16: return {dtype, std::bit_cast<uint64_t>(HalfToDouble(ReadAs<uint16_t>(p)))};
+    case DType::kF64:
+      return {dtype, ReadAs<uint64_t>(p)};
+    case DType::kF32:
+      return {dtype, std::bit_cast<uint64_t>(static_cast<double>(ReadAs<float>(p)))};
+    case DType::kF16:
+      return {dtype, std::bit_cast<uint64_t>(HalfToDouble(ReadAs<uint16_t>(p)))};
     case DType::kBF16: {
       const uint32_t wide = static_cast<uint32_t>(ReadAs<uint16_t>(p)) << 16;
       return {dtype, std::bit_cast<uint64_t>(static_cast<double>(std::bit_cast<float>(wide)))};
     }
     case DType::kI64:
     case DType::kU64:
-    case DType::kIndex: return {dtype, ReadAs<uint64_t>(p)};
-    case DType::kI32: return Scalar::Int(dtype, ReadAs<int32_t>(p));
-    case DType::kI16: return Scalar::Int(dtype, ReadAs<int16_t>(p));
-    case DType::kI8: return Scalar::Int(dtype, ReadAs<int8_t>(p));
-    case DType::kU32: return Scalar::Int(dtype, ReadAs<uint32_t>(p));
-    case DType::kU16: return Scalar::Int(dtype, ReadAs<uint16_t>(p));
+    case DType::kIndex:
+      return {dtype, ReadAs<uint64_t>(p)};
+    case DType::kI32:
+      return Scalar::Int(dtype, ReadAs<int32_t>(p));
+    case DType::kI16:
+      return Scalar::Int(dtype, ReadAs<int16_t>(p));
+    case DType::kI8:
+      return Scalar::Int(dtype, ReadAs<int8_t>(p));
+    case DType::kU32:
+      return Scalar::Int(dtype, ReadAs<uint32_t>(p));
+    case DType::kU16:
+      return Scalar::Int(dtype, ReadAs<uint16_t>(p));
     case DType::kU8:
-    case DType::kBool: return Scalar::Int(dtype, ReadAs<uint8_t>(p));
+    case DType::kBool:
+      return Scalar::Int(dtype, ReadAs<uint8_t>(p));
   }
   return {};
 }
@@ -130,17 +155,24 @@ void StoreElement(Scalar v, void* p) {
     case DType::kF64:
     case DType::kI64:
     case DType::kU64:
-    case DType::kIndex: return WriteAs(p, v.bits);
-    case DType::kF32: return WriteAs(p, static_cast<float>(v.f()));
-    case DType::kF16: return WriteAs(p, DoubleToHalf(v.f()));
-    case DType::kBF16: return WriteAs(p, static_cast<uint16_t>(std::bit_cast<uint32_t>(static_cast<float>(v.f())) >> 16));
+    case DType::kIndex:
+      return WriteAs(p, v.bits);
+    case DType::kF32:
+      return WriteAs(p, static_cast<float>(v.f()));
+    case DType::kF16:
+      return WriteAs(p, DoubleToHalf(v.f()));
+    case DType::kBF16:
+      return WriteAs(p, static_cast<uint16_t>(std::bit_cast<uint32_t>(static_cast<float>(v.f())) >> 16));
     case DType::kI32:
-    case DType::kU32: return WriteAs(p, static_cast<uint32_t>(v.bits));
+    case DType::kU32:
+      return WriteAs(p, static_cast<uint32_t>(v.bits));
     case DType::kI16:
-    case DType::kU16: return WriteAs(p, static_cast<uint16_t>(v.bits));
+    case DType::kU16:
+      return WriteAs(p, static_cast<uint16_t>(v.bits));
     case DType::kI8:
     case DType::kU8:
-    case DType::kBool: return WriteAs(p, static_cast<uint8_t>(v.bits));
+    case DType::kBool:
+      return WriteAs(p, static_cast<uint8_t>(v.bits));
   }
 }
 
@@ -149,14 +181,16 @@ std::string ToString(Scalar v) {
   if (!IsFloat(v.dtype)) return v.dtype == DType::kU64 ? absl::StrFormat("%u", v.bits) : absl::StrFormat("%d", v.i());
   const double d = v.f();
   if (std::isnan(d)) {
-    return v.bits == std::bit_cast<uint64_t>(std::numeric_limits<double>::quiet_NaN()) ? "nan"
-                                                                                     : absl::StrFormat("0x%016x", v.bits);
+    return v.bits == std::bit_cast<uint64_t>(std::numeric_limits<double>::quiet_NaN())
+               ? "nan"
+               : absl::StrFormat("0x%016x", v.bits);
   }
   if (std::isinf(d)) return d < 0 ? "-inf" : "inf";
   char text[64];
   // The shortest digits of the dtype itself: 0.1 for the f32 nearest to 0.1.
-  const std::to_chars_result r = v.dtype == DType::kF64 ? std::to_chars(text, text + sizeof text, d)
-                                                        : std::to_chars(text, text + sizeof text, static_cast<float>(d));
+  const std::to_chars_result r = v.dtype == DType::kF64
+                                     ? std::to_chars(text, text + sizeof text, d)
+                                     : std::to_chars(text, text + sizeof text, static_cast<float>(d));
   return std::string(text, r.ptr);
 }
 

@@ -21,10 +21,10 @@ struct Scalar {
   friend bool operator==(const Scalar&, const Scalar&) = default;
 };
 
-double RoundTo(DType dtype, double value);         // the nearest value of a float dtype, half to even
-int64_t WrapTo(DType dtype, int64_t value);        // two's complement; bool becomes 0 or 1
-Scalar Convert(Scalar value, DType to);            // `cast`: docs/numerics.md; float to integer truncates and saturates
-Scalar LoadElement(DType dtype, const void* element);     // host-visible bytes
+double RoundTo(DType dtype, double value);   // the nearest value of a float dtype, half to even
+int64_t WrapTo(DType dtype, int64_t value);  // two's complement; bool becomes 0 or 1
+Scalar Convert(Scalar value, DType to);      // `cast`: docs/numerics.md; float to integer truncates and saturates
+Scalar LoadElement(DType dtype, const void* element);  // host-visible bytes
 void StoreElement(Scalar value, void* element);
 // Shortest text that reads back exactly: "0.5", "-0", "inf", "nan", "true"; odd NaNs as "0x7ff8..." bits.
 std::string ToString(Scalar value);

@@ -70,17 +70,20 @@ absl::Status SetField(Target& t, absl::string_view key, absl::string_view value)
     return absl::OkStatus();
   }
   if (key == "kind") {
-    if (value != "cpu" && value != "gpu") return absl::InvalidArgumentError(absl::StrCat("kind is ", value, ", expected cpu or gpu"));
+    if (value != "cpu" && value != "gpu")
+      return absl::InvalidArgumentError(absl::StrCat("kind is ", value, ", expected cpu or gpu"));
     t.kind = value == "cpu" ? DeviceKind::kCpu : DeviceKind::kGpu;
     return absl::OkStatus();
   }
   if (key == "features") {
     t.features.clear();
-    for (absl::string_view f : absl::StrSplit(value, ',', absl::SkipWhitespace())) t.features.emplace_back(absl::StripAsciiWhitespace(f));
+    for (absl::string_view f : absl::StrSplit(value, ',', absl::SkipWhitespace()))
+      t.features.emplace_back(absl::StripAsciiWhitespace(f));
     std::sort(t.features.begin(), t.features.end());
     return absl::OkStatus();
   }
-  const auto* field = std::find_if(std::begin(kFields), std::end(kFields), [&](const Field& f) { return f.key == key; });
+  const auto* field =
+      std::find_if(std::begin(kFields), std::end(kFields), [&](const Field& f) { return f.key == key; });
   if (field == std::end(kFields)) return absl::InvalidArgumentError(absl::StrCat("unknown key ", key));
   int64_t number = 0;
   if (!absl::SimpleAtoi(value, &number) || number < 0) {
@@ -92,7 +95,9 @@ absl::Status SetField(Target& t, absl::string_view key, absl::string_view value)
 
 }  // namespace
 
-bool Target::has(absl::string_view feature) const { return std::binary_search(features.begin(), features.end(), feature); }
+bool Target::has(absl::string_view feature) const {
+  return std::binary_search(features.begin(), features.end(), feature);
+}
 
 absl::StatusOr<Target> ParseTarget(absl::string_view text) {
   Target target;
@@ -102,7 +107,8 @@ absl::StatusOr<Target> ParseTarget(absl::string_view text) {
     line = absl::StripAsciiWhitespace(line);
     if (line.empty() || line.front() == '#') continue;
     const std::pair<absl::string_view, absl::string_view> kv = absl::StrSplit(line, absl::MaxSplits('=', 1));
-    const absl::Status s = SetField(target, absl::StripAsciiWhitespace(kv.first), absl::StripAsciiWhitespace(kv.second));
+    const absl::Status s =
+        SetField(target, absl::StripAsciiWhitespace(kv.first), absl::StripAsciiWhitespace(kv.second));
     if (!s.ok()) return absl::InvalidArgumentError(absl::StrCat("target:", line_number, ": error: ", s.message()));
   }
   return target;

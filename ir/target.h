@@ -21,9 +21,9 @@ struct Target {
   int64_t max_invocations = 128;
   int64_t max_local_x = 128, max_local_y = 128, max_local_z = 64;
   int64_t max_groups_x = 65535, max_groups_y = 65535, max_groups_z = 65535;
-  int64_t storage_buffers = 4;             // per shader stage
+  int64_t storage_buffers = 4;               // per shader stage
   int64_t storage_range = int64_t{1} << 27;  // bytes of one binding
-  int64_t offset_align = 256;              // bytes, of a binding's offset
+  int64_t offset_align = 256;                // bytes, of a binding's offset
   int64_t push_constant_bytes = 128;
   int64_t subgroup_size = 1, subgroup_min = 1, subgroup_max = 1;
   int64_t compute_units = 1;               // hardware threads of a CPU, multiprocessors of a GPU

@@ -9,7 +9,7 @@ struct DTypeRow {
   absl::string_view name;
   int64_t bytes;
 };
-constexpr DTypeRow kRows[] = {{"f64", 8}, {"f32", 4}, {"f16", 2}, {"bf16", 2}, {"i64", 8}, {"i32", 4}, {"i16", 2},
+constexpr DTypeRow kRows[] = {{"f64", 8}, {"f32", 4}, {"f16", 2}, {"bf16", 2}, {"i64", 8}, {"i32", 4},  {"i16", 2},
                               {"i8", 1},  {"u64", 8}, {"u32", 4}, {"u16", 2},  {"u8", 1},  {"bool", 1}, {"index", 8}};
 }  // namespace
 

@@ -12,13 +12,26 @@ namespace agc {
 
 // The first thirteen have the order of rt::DType.
 enum class DType : uint8_t {
-  kF64, kF32, kF16, kBF16, kI64, kI32, kI16, kI8, kU64, kU32, kU16, kU8, kBool, kIndex,
+  kF64,
+  kF32,
+  kF16,
+  kBF16,
+  kI64,
+  kI32,
+  kI16,
+  kI8,
+  kU64,
+  kU32,
+  kU16,
+  kU8,
+  kBool,
+  kIndex,
 };
 inline constexpr int kTensorDTypes = 13;
 
-absl::string_view Name(DType dtype);                     // "f32", "index"
+absl::string_view Name(DType dtype);                      // "f32", "index"
 std::optional<DType> DTypeNamed(absl::string_view name);  // of the thirteen
-int64_t SizeOf(DType dtype);                             // bytes in host-visible form; bool is one byte
+int64_t SizeOf(DType dtype);                              // bytes in host-visible form; bool is one byte
 constexpr bool IsFloat(DType t) { return t <= DType::kBF16; }
 constexpr bool IsSigned(DType t) { return t >= DType::kI64 && t <= DType::kI8; }
 constexpr bool IsUnsigned(DType t) { return t >= DType::kU64 && t <= DType::kU8; }

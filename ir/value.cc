@@ -15,7 +15,8 @@ absl::Status Builder::status() const {
   return absl::Status(errors[0].code(), absl::StrJoin(errors, "\n", each));
 }
 
-RuleScope::RuleScope(Builder& b, Loc l, absl::string_view r) : builder(b), inherit(b.inherit), loc(b.loc), role(b.role) {
+RuleScope::RuleScope(Builder& b, Loc l, absl::string_view r)
+    : builder(b), inherit(b.inherit), loc(b.loc), role(b.role) {
   b.inherit = true;
   b.loc = l;
   b.role = std::string(r);
@@ -43,7 +44,8 @@ Value Poison(Builder& b, Loc loc, absl::string_view message) {
   return {&b, {}, b.generation, true};
 }
 
-Value Emit(Builder& b, absl::string_view name, absl::Span<const Value> operands, absl::Span<const Attr> attrs, Loc loc) {
+Value Emit(Builder& b, absl::string_view name, absl::Span<const Value> operands, absl::Span<const Attr> attrs,
+           Loc loc) {
   const Value poison{&b, {}, b.generation, true};
   absl::InlinedVector<OpId, 3> ids;
   for (const Value& v : operands) {
@@ -95,7 +97,9 @@ Value EmitBinary(absl::string_view op, Value a, Value b, Loc loc) {
   Dims shape;
   if (a.valid() && b.valid() && a.builder == b.builder && a.dims() != b.dims()) {
     if (!CommonShape(a.dims(), b.dims(), shape)) {
-      return Poison(*a.builder, loc, absl::StrCat(op, ": shapes do not broadcast (", ToString(a.type()), " and ", ToString(b.type()), ")"));
+      return Poison(
+          *a.builder, loc,
+          absl::StrCat(op, ": shapes do not broadcast (", ToString(a.type()), " and ", ToString(b.type()), ")"));
     }
     a = BroadcastTo(a, shape, loc);
     b = BroadcastTo(b, shape, loc);
@@ -108,7 +112,9 @@ Value ScalarLike(Value like, double value, Loc loc) {
   Builder& b = *like.builder;
   if (like.generation != b.generation) return Poison(b, loc, "a tensor of another trace is used");
   if (!IsFloat(like.dtype()) && value != std::floor(value)) {
-    return Poison(b, loc, absl::StrCat("literal ", value, " is not a whole number, and the tensor is ", Name(like.dtype()), "; cast the tensor first"));
+    return Poison(b, loc,
+                  absl::StrCat("literal ", value, " is not a whole number, and the tensor is ", Name(like.dtype()),
+                               "; cast the tensor first"));
   }
   auto literal = std::make_shared<Literal>();
   literal->values.push_back(Scalar::Of(like.dtype(), value));

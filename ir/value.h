@@ -1,6 +1,6 @@
 // The handle that users and rules write graphs with, cheap to copy: x * y + Tanh(z). agc::Tensor is this type.
-// A failing op records its diagnostic and returns poison; ops on poison stay silent; a value used outside its trace is a
-// diagnostic. Operators broadcast as numpy does, by inserting `broadcast` ops; dtypes never mix silently.
+// A failing op records its diagnostic and returns poison; ops on poison stay silent; a value used outside its trace is
+// a diagnostic. Operators broadcast as numpy does, by inserting `broadcast` ops; dtypes never mix silently.
 #pragma once
 #include <cstdint>
 #include <initializer_list>
@@ -17,9 +17,9 @@ namespace agc {
 
 // Collects ops of one graph and independent errors.
 struct Builder {
-  Program* program = nullptr;   // may be null in tests: states and symbols are then unknown
+  Program* program = nullptr;  // may be null in tests: states and symbols are then unknown
   Graph* graph = nullptr;
-  uint32_t generation = 0;      // of the trace; a handle of another generation is stale
+  uint32_t generation = 0;  // of the trace; a handle of another generation is stale
   std::vector<absl::Status> errors = {};
   // While a rule runs, ops it builds take this location and role instead of the caller's.
   bool inherit = false;
@@ -48,7 +48,7 @@ struct Value {
   const TensorType& type() const;                               // f32[] for invalid ones
   DType dtype() const { return type().dtype; }
   int rank() const { return type().rank(); }
-  int64_t dim(int axis) const;                                  // negative counts from the end; 1 if out of range
+  int64_t dim(int axis) const;  // negative counts from the end; 1 if out of range
   const Dims& dims() const { return type().dims; }
 };
 
@@ -62,7 +62,8 @@ struct Lhs {
 // Appends an op. Operands of other traces, unknown ops and rule errors are recorded in the builder.
 Value Emit(absl::string_view op, absl::Span<const Value> operands, absl::Span<const Attr> attrs, Loc loc);
 // For ops without operands.
-Value Emit(Builder& builder, absl::string_view op, absl::Span<const Value> operands, absl::Span<const Attr> attrs, Loc loc);
+Value Emit(Builder& builder, absl::string_view op, absl::Span<const Value> operands, absl::Span<const Attr> attrs,
+           Loc loc);
 // A binary op after broadcasting both sides to their common shape.
 Value EmitBinary(absl::string_view op, Value a, Value b, Loc loc);
 // Records `message` at `loc` and returns poison.

@@ -23,7 +23,6 @@ struct PassContext {
   bool reuse_memory = true;   // false: every temporary has bytes of its own (planned against unplanned)
   bool in_place = true;       // false: alias decides nothing
   int64_t ring = 64;          // slots of param rings and each_step outputs
-  std::vector<std::pair<std::string, std::string>> pinned_schedules = {};  // kernel name -> schedule text
   int64_t rewrites_left = INT64_MAX;  // --rewrite-limit: how many rewrites may still fire; each takes one
   std::vector<std::string> remarks = {};  // filled by passes: what --explain prints
 };

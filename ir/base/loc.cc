@@ -24,7 +24,8 @@ absl::Status ErrorAt(Loc loc, absl::string_view message, absl::StatusCode code) 
 
 absl::Status WithNote(const absl::Status& status, absl::string_view note, Loc loc) {
   const std::string place = ToString(loc);
-  return absl::Status(status.code(), absl::StrCat(status.message(), "\n", place, place.empty() ? "" : ": ", "note: ", note));
+  return absl::Status(status.code(),
+                      absl::StrCat(status.message(), "\n", place, place.empty() ? "" : ": ", "note: ", note));
 }
 
 }  // namespace agc

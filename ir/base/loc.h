@@ -24,7 +24,8 @@ std::string ToString(Loc loc);  // "mlp.cc:40", or "" if unknown
 // A copy of `text` that lives as long as the process; equal texts share one copy. Thread-safe.
 absl::string_view Intern(absl::string_view text);
 
-// "<file>:<line>: error: <message>"; without a location just "error: <message>". The default code is the user's mistake.
+// "<file>:<line>: error: <message>"; without a location just "error: <message>". The default code is the user's
+// mistake.
 absl::Status ErrorAt(Loc loc, absl::string_view message, absl::StatusCode code = absl::StatusCode::kInvalidArgument);
 // The same status with "\nnote: <note>" appended ("<file>:<line>: note: ..." where the place is known).
 absl::Status WithNote(const absl::Status& status, absl::string_view note, Loc loc = {});

@@ -22,17 +22,17 @@ inline absl::Status AsStatus(absl::Status status) { return status; }
 
 #define AGC_CONCAT_INNER(a, b) a##b
 #define AGC_CONCAT(a, b) AGC_CONCAT_INNER(a, b)
-#define AGC_RETURN_IF_ERROR(expr)                                                  \
-  do {                                                                             \
-    auto agc_status = (expr);                                                      \
-    if (!agc_status.ok()) return ::agc::AsStatus(std::move(agc_status));           \
+#define AGC_RETURN_IF_ERROR(expr)                                        \
+  do {                                                                   \
+    auto agc_status = (expr);                                            \
+    if (!agc_status.ok()) return ::agc::AsStatus(std::move(agc_status)); \
   } while (0)
 #define AGC_ASSIGN_OR_RETURN(lhs, expr) AGC_ASSIGN_OR_RETURN_IMPL(AGC_CONCAT(agc_or_, __LINE__), lhs, expr)
-#define AGC_ASSIGN_OR_RETURN_IMPL(tmp, lhs, expr)        \
-  auto tmp = (expr);                                     \
-  if (!tmp.ok()) return ::agc::AsStatus(tmp.status());   \
+#define AGC_ASSIGN_OR_RETURN_IMPL(tmp, lhs, expr)      \
+  auto tmp = (expr);                                   \
+  if (!tmp.ok()) return ::agc::AsStatus(tmp.status()); \
   lhs = *std::move(tmp)
-#define AGC_CHECK(condition) \
-  do {                       \
+#define AGC_CHECK(condition)                                              \
+  do {                                                                    \
     if (!(condition)) ::agc::CheckFailed(__FILE__, __LINE__, #condition); \
   } while (0)

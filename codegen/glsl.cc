@@ -1,0 +1,234 @@
+#include "codegen/glsl.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "codegen/glsl_expr.h"
+#include "ir/base/status.h"
+
+namespace agc {
+namespace {
+
+class Printer {
+ public:
+  Printer(const Kernel& kernel, GlslAbi abi) : kernel_(kernel), abi_(abi), expr_(kernel, Accesses(kernel, abi)) {}
+
+  absl::StatusOr<std::string> Print() {
+    int64_t first = 0;
+    for (size_t i = 0; i < kernel_.parts.size(); ++i) {
+      const KernelPart& part = kernel_.parts[i];
+      const bool several = kernel_.parts.size() > 1;
+      group_ = first == 0 ? "gl_WorkGroupID.x" : absl::StrCat("(gl_WorkGroupID.x - ", first, "u)");
+      if (several) Open(absl::StrCat(i == 0 ? "" : "else ", "if (gl_WorkGroupID.x < ", first + part.groups[0], "u)"));
+      AGC_RETURN_IF_ERROR(Block(part.body));
+      if (several) Close();
+      first += part.groups[0];
+    }
+    return absl::StrCat(Head(), absl::StrJoin(expr_.helpers(), ""), "void main() {\n", body_, "}\n");
+  }
+
+ private:
+  static std::vector<std::string> Accesses(const Kernel& kernel, GlslAbi abi) {
+    std::vector<std::string> names;
+    for (const KernelParam& p : kernel.params) {
+      names.push_back(abi == GlslAbi::kBindings ? GlslName(p.name) : absl::StrCat("push.", GlslName(p.name), ".v"));
+    }
+    return names;
+  }
+
+  void Line(absl::string_view text) {
+    absl::StrAppend(&body_, std::string(static_cast<size_t>(indent_) * 2, ' '), text, "\n");
+  }
+  void Open(absl::string_view head) {
+    Line(absl::StrCat(head, " {"));
+    ++indent_;
+  }
+  void Close() {
+    --indent_;
+    Line("}");
+  }
+
+  bool Uses(absl::string_view feature) const {
+    return std::find(kernel_.features.begin(), kernel_.features.end(), feature) != kernel_.features.end();
+  }
+
+  bool UsesType(std::initializer_list<DType> types) const {
+    const auto any = [&](DType t) { return std::find(types.begin(), types.end(), t) != types.end(); };
+    for (const KernelParam& p : kernel_.params) {
+      if (any(p.stored) || any(p.type.dtype)) return true;
+    }
+    return false;
+  }
+
+  std::string Head() const {
+    std::string out = absl::StrCat("#version 450\n// ", kernel_.name,
+                                   kernel_.loc.line != 0 ? absl::StrCat(": ", ToString(kernel_.loc)) : "", "\n");
+    const auto extension = [&](bool wanted, absl::string_view name) {
+      if (wanted) absl::StrAppend(&out, "#extension ", name, " : require\n");
+    };
+    extension(true, "GL_EXT_control_flow_attributes");
+    extension(UsesType({DType::kI8, DType::kU8, DType::kBool}), "GL_EXT_shader_8bit_storage");
+    extension(UsesType({DType::kF16, DType::kBF16, DType::kI16, DType::kU16}), "GL_EXT_shader_16bit_storage");
+    extension(UsesType({DType::kF16}), "GL_EXT_shader_explicit_arithmetic_types_float16");
+    extension(UsesType({DType::kI64, DType::kU64}), "GL_EXT_shader_explicit_arithmetic_types_int64");
+    extension(Uses("subgroup_shuffle"), "GL_KHR_shader_subgroup_basic");
+    extension(Uses("subgroup_shuffle"), "GL_KHR_shader_subgroup_shuffle");
+    extension(abi_ == GlslAbi::kAddresses, "GL_EXT_buffer_reference");
+    absl::StrAppend(&out, "layout(local_size_x = ", kernel_.local[0], ", local_size_y = ", kernel_.local[1],
+                    ", local_size_z = ", kernel_.local[2], ") in;\n");
+    absl::StrAppend(&out, Params());
+    for (const Alloc& a : kernel_.allocs) {
+      if (a.space != AllocSpace::kShared) continue;
+      absl::StrAppend(&out, "shared ", GlslType(a.dtype), " ", GlslName(a.name),
+                      a.extents.empty() ? "" : absl::StrCat("[", Elements(a), "]"), ";\n");
+    }
+    return out;
+  }
+
+  std::string Params() const {
+    std::string out, push;
+    std::set<std::string> types;
+    for (size_t i = 0; i < kernel_.params.size(); ++i) {
+      const KernelParam& p = kernel_.params[i];
+      const std::string qualifiers = absl::StrCat(p.coherent ? "coherent " : "", p.restrict_ ? "restrict " : "",
+                                                  p.access == KernelAccess::kRead    ? "readonly "
+                                                  : p.access == KernelAccess::kWrite ? "writeonly "
+                                                                                     : "");
+      if (abi_ == GlslAbi::kBindings) {
+        absl::StrAppend(&out, "layout(set = 0, binding = ", i, ", std430) ", qualifiers, "buffer Buffer", i, " { ",
+                        GlslStored(p.stored), " ", GlslName(p.name), "[]; };\n");
+        continue;
+      }
+      const std::string type = absl::StrCat("Ref", i);
+      absl::StrAppend(&out, "layout(buffer_reference, std430, buffer_reference_align = 16) ", qualifiers, "buffer ",
+                      type, " { ", GlslStored(p.stored), " v[]; };\n");
+      absl::StrAppend(&push, " ", type, " ", GlslName(p.name), ";");
+    }
+    if (abi_ == GlslAbi::kAddresses)
+      absl::StrAppend(&out, "layout(push_constant, std430) uniform Push {", push, " } push;\n");
+    return out;
+  }
+
+  static int64_t Elements(const Alloc& a) {
+    int64_t n = 1;
+    for (size_t i = 0; i < a.extents.size(); ++i) n *= a.extents[i] + (i + 1 == a.extents.size() ? a.skew : 0);
+    return n;
+  }
+
+  std::string Workgroup(int dim) const {
+    return dim == 0 ? group_ : dim == 1 ? "gl_WorkGroupID.y" : "gl_WorkGroupID.z";
+  }
+  std::string Local(int dim) const {
+    if (Uses("subgroup_shuffle") && dim == 0) return "gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID";
+    return absl::StrCat("gl_LocalInvocationID.", std::string(1, "xyz"[dim]));
+  }
+
+  absl::Status For(const Stmt& s) {
+    const std::string name = GlslName(kernel_.pool->var(s.var).name);
+    if (s.mode == ForMode::kWorkgroup || s.mode == ForMode::kLocal) {
+      Line(absl::StrCat("uint ", name, " = ", s.mode == ForMode::kLocal ? Local(s.dim) : Workgroup(s.dim), ";"));
+      return Block(s.body);
+    }
+    Open(absl::StrCat(s.mode == ForMode::kUnroll ? "[[unroll]] " : "", "for (uint ", name, " = ", expr_.Print(s.begin),
+                      "; ", name, " < ", expr_.Print(s.end), "; ",
+                      s.step == 1 ? absl::StrCat("++", name) : absl::StrCat(name, " += ", s.step, "u"), ")"));
+    AGC_RETURN_IF_ERROR(Block(s.body));
+    Close();
+    return absl::OkStatus();
+  }
+
+  absl::Status If(const Stmt& s) {
+    Open(absl::StrCat("if (", expr_.Print(s.cond), ")"));
+    AGC_RETURN_IF_ERROR(Block(s.body));
+    Close();
+    if (s.otherwise.empty()) return absl::OkStatus();
+    Open("else");
+    AGC_RETURN_IF_ERROR(Block(s.otherwise));
+    Close();
+    return absl::OkStatus();
+  }
+
+  void Store(const Stmt& s) {
+    std::string value = expr_.Print(s.value), place;
+    if (s.to_alloc) {
+      place = expr_.AllocElement(s.target, s.index);
+    } else {
+      place = expr_.Element(s.target, expr_.Print(s.index[0]));
+      const DType stored = kernel_.params[s.target].stored;
+      const DType dtype = kernel_.pool->node(s.value).dtype;
+      if (stored != dtype || GlslStored(stored) != GlslType(dtype))
+        value = absl::StrCat(GlslStored(stored), "(",
+                             GlslConvert(value, dtype, stored == DType::kBool ? DType::kU8 : stored), ")");
+    }
+    const std::string assign = absl::StrCat(place, " = ", value, ";");
+    Line(s.guard.valid() ? absl::StrCat("if (", expr_.Print(s.guard), ") ", assign) : assign);
+  }
+
+  void AllocOf(const Stmt& s) {
+    const Alloc& a = kernel_.allocs[s.target];
+    if (a.space == AllocSpace::kRegister)
+      Line(absl::StrCat(GlslType(a.dtype), " ", GlslName(a.name),
+                        a.extents.empty() ? "" : absl::StrCat("[", Elements(a), "]"), ";"));
+  }
+
+  void Lanes(const Stmt& s) {
+    const absl::string_view f = s.lanes_op == LanesOp::kShuffleXor ? "subgroupShuffleXor" : "subgroupShuffle";
+    const VarInfo& v = kernel_.pool->var(s.var);
+    Line(absl::StrCat(GlslType(v.dtype), " ", GlslName(v.name), " = ", f, "(", expr_.Print(s.value), ", ", s.lane,
+                      "u);"));
+  }
+
+  absl::Status Block(const std::vector<Stmt>& body) {
+    for (const Stmt& s : body) AGC_RETURN_IF_ERROR(Statement(s));
+    return absl::OkStatus();
+  }
+
+  absl::Status Statement(const Stmt& s) {
+    switch (s.kind) {
+      case StmtKind::kFor:
+        return For(s);
+      case StmtKind::kIf:
+        return If(s);
+      case StmtKind::kLet: {
+        const VarInfo& v = kernel_.pool->var(s.var);
+        Line(absl::StrCat(GlslType(v.dtype), " ", GlslName(v.name), " = ", expr_.Print(s.value), ";"));
+        return absl::OkStatus();
+      }
+      case StmtKind::kAlloc:
+        AllocOf(s);
+        return absl::OkStatus();
+      case StmtKind::kStore:
+        Store(s);
+        return absl::OkStatus();
+      case StmtKind::kLanes:
+        Lanes(s);
+        return absl::OkStatus();
+      case StmtKind::kBarrier:
+        if (s.fence != Fence::kShared) Line("memoryBarrierBuffer();");
+        Line("barrier();");
+        return absl::OkStatus();
+      case StmtKind::kRegion:
+        Line(absl::StrCat("// ", s.label, s.loc.line != 0 ? absl::StrCat(": ", ToString(s.loc)) : ""));
+        return Block(s.body);
+      case StmtKind::kAtomic:
+      case StmtKind::kIfLast:
+      case StmtKind::kTile:
+        break;
+    }
+    return absl::UnimplementedError(absl::StrCat("@", kernel_.name, ": this statement has no GLSL spelling yet"));
+  }
+
+  const Kernel& kernel_;
+  GlslAbi abi_;
+  GlslExpr expr_;
+  std::string body_ = {}, group_ = {};
+  int indent_ = 1;
+};
+
+}  // namespace
+
+absl::StatusOr<std::string> PrintGlsl(const Kernel& kernel, GlslAbi abi) { return Printer(kernel, abi).Print(); }
+
+}  // namespace agc

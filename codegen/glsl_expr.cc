@@ -1,0 +1,248 @@
+#include "codegen/glsl_expr.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+
+namespace agc {
+namespace {
+
+bool Simple(absl::string_view text) {
+  int depth = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '(' || c == '[') ++depth;
+    if (c == ')' || c == ']') --depth;
+    if (depth == 0 && (c == ' ' || c == '?' || (c == '-' && i == 0) || c == '!')) return false;
+  }
+  return true;
+}
+
+std::string Wrapped(std::string text) { return Simple(text) ? text : absl::StrCat("(", text, ")"); }
+
+}  // namespace
+
+absl::string_view GlslType(DType t) {
+  static constexpr absl::string_view kTypes[] = {"double", "float",    "float16_t", "float", "int64_t", "int",  "int",
+                                                 "int",    "uint64_t", "uint",      "uint",  "uint",    "bool", "uint"};
+  return kTypes[static_cast<int>(t)];
+}
+
+absl::string_view GlslStored(DType t) {
+  static constexpr absl::string_view kTypes[] = {"double",   "float",   "float16_t", "uint16_t", "int64_t",
+                                                 "int",      "int16_t", "int8_t",    "uint64_t", "uint",
+                                                 "uint16_t", "uint8_t", "uint8_t",   "uint"};
+  return kTypes[static_cast<int>(t)];
+}
+
+std::string GlslName(absl::string_view name) {
+  static constexpr absl::string_view kWords[] = {
+      "active",  "attribute", "bool",      "break",  "buffer",     "case",     "common",   "const",  "continue",
+      "default", "discard",   "do",        "double", "else",       "filter",   "flat",     "float",  "for",
+      "half",    "highp",     "if",        "image",  "in",         "inout",    "input",    "int",    "invariant",
+      "layout",  "long",      "lowp",      "main",   "mediump",    "out",      "output",   "packed", "partition",
+      "patch",   "precise",   "precision", "public", "resource",   "restrict", "return",   "sample", "shared",
+      "short",   "smooth",    "static",    "struct", "subroutine", "switch",   "texture",  "this",   "uint",
+      "uniform", "union",     "unsigned",  "using",  "varying",    "void",     "volatile", "while"};
+  std::string out;
+  for (char c : name) {
+    const bool letter = absl::ascii_isalnum(static_cast<unsigned char>(c)) != 0;
+    if (letter || (!out.empty() && out.back() != '_')) out += letter ? c : '_';
+  }
+  if (out.empty() || absl::ascii_isdigit(static_cast<unsigned char>(out[0])) != 0) out = "v" + out;
+  const bool taken = std::find(std::begin(kWords), std::end(kWords), out) != std::end(kWords) ||
+                     out.rfind("gl_", 0) == 0 || out.rfind("agc_", 0) == 0;
+  return taken ? out + "_v" : out;
+}
+
+std::string GlslConstant(Scalar v) {
+  switch (v.dtype) {
+    case DType::kBool:
+      return v.i() != 0 ? "true" : "false";
+    case DType::kF64:
+      return std::isfinite(v.f()) ? absl::StrFormat("%.17glf", v.f())
+                                  : absl::StrFormat("uint64BitsToDouble(0x%xul)", v.bits);
+    case DType::kF32:
+    case DType::kF16:
+    case DType::kBF16: {
+      const float f = static_cast<float>(v.f());
+      if (!std::isfinite(f) || (f == 0 && std::signbit(f)))
+        return absl::StrFormat("uintBitsToFloat(0x%08xu)", std::bit_cast<uint32_t>(f));
+      std::string text = ToString(Scalar::Float(DType::kF32, f));
+      if (text.find_first_of(".e") == std::string::npos) text += ".0";
+      return v.dtype == DType::kF16 ? absl::StrCat("float16_t(", text, ")") : text;
+    }
+    case DType::kI64:
+      return absl::StrCat(v.i(), "l");
+    case DType::kU64:
+      return absl::StrFormat("%uul", v.bits);
+    case DType::kI32:
+    case DType::kI16:
+    case DType::kI8:
+      return v.i() == INT32_MIN ? "(-2147483647 - 1)" : absl::StrCat(v.i());
+    default:
+      return absl::StrCat(static_cast<uint32_t>(v.i()), "u");
+  }
+}
+
+std::string GlslConvert(absl::string_view text, DType from, DType to) {
+  if (from == to) return std::string(text);
+  const std::string x = Wrapped(std::string(text));
+  if (to == DType::kBool) return absl::StrCat(x, " != ", GlslConstant(Scalar::Of(from, 0)));
+  if (IsFloat(from) && IsInt(to)) {  // truncates and saturates; NaN gives 0
+    const int bits = static_cast<int>(std::min<int64_t>(SizeOf(to), 4)) * 8;
+    const double hi = std::ldexp(1.0, IsSigned(to) ? bits - 1 : bits), lo = IsSigned(to) ? -hi : 0;
+    const std::string top = GlslConstant(Scalar::Int(to, static_cast<int64_t>(hi) - 1));
+    const std::string bottom = GlslConstant(Scalar::Int(to, static_cast<int64_t>(lo)));
+    return absl::StrCat(x, " >= ", GlslConstant(Scalar::Float(from, hi)), " ? ", top, " : ", x, " > ",
+                        GlslConstant(Scalar::Float(from, lo)), " ? ", GlslType(to), "(", text, ") : isnan(", text,
+                        ") ? ", GlslConstant(Scalar::Int(to, 0)), " : ", bottom);
+  }
+  const std::string cast = absl::StrCat(GlslType(to), "(", text, ")");
+  if (from == DType::kBool || SizeOf(to) >= 4 || !IsInt(to)) return cast;
+  if (!IsSigned(to)) return absl::StrFormat("%s & 0x%xu", cast, (1u << (SizeOf(to) * 8)) - 1);  // wraps
+  return absl::StrFormat("bitfieldExtract(%s, 0, %d)", cast, SizeOf(to) * 8);
+}
+
+std::string GlslExpr::Atom(ExprId id) { return Wrapped(Print(id)); }
+
+std::string GlslExpr::Element(uint32_t param, absl::string_view index) const {
+  return absl::StrCat(access_[param], "[", index, "]");
+}
+
+std::string GlslExpr::AllocElement(uint32_t alloc, const std::vector<ExprId>& index) {
+  const Alloc& a = kernel_.allocs[alloc];
+  if (a.extents.empty()) return GlslName(a.name);
+  std::string flat;
+  int64_t known = 0, stride = 1;
+  for (size_t i = a.extents.size(); i-- > 0;) {  // row-major, the last row padded by the skew
+    const ExprNode& n = kernel_.pool->node(index[i]);
+    if (n.kind == ExprKind::kConst) {
+      known += n.payload * stride;
+    } else {
+      absl::StrAppend(&flat, flat.empty() ? "" : " + ", Atom(index[i]),
+                      stride == 1 ? "" : absl::StrCat(" * ", stride, "u"));
+    }
+    stride *= a.extents[i] + (i + 1 == a.extents.size() ? a.skew : 0);
+  }
+  if (flat.empty() || known != 0) absl::StrAppend(&flat, flat.empty() ? "" : " + ", known, "u");
+  return absl::StrCat(GlslName(a.name), "[", flat, "]");
+}
+
+std::string GlslExpr::Sum(const ExprNode& n) {
+  std::string text;
+  const auto term = [&](size_t i, bool positive) {
+    const int64_t c = n.coefs[i];
+    if ((c > 0) != positive) return;
+    const std::string atom = Atom(n.args[i]);
+    const std::string product = std::abs(c) == 1 ? atom : absl::StrCat(atom, " * ", std::abs(c), "u");
+    absl::StrAppend(&text, text.empty() ? (positive ? "" : "0u - ") : positive ? " + " : " - ", product);
+  };
+  for (size_t i = 0; i < n.args.size(); ++i) term(i, true);
+  for (size_t i = 0; i < n.args.size(); ++i) term(i, false);
+  if (n.payload != 0) absl::StrAppend(&text, n.payload > 0 ? " + " : " - ", std::abs(n.payload), "u");
+  return text;
+}
+
+// Index arithmetic is done in uint, which wraps; only comparisons with negative values look at the sign.
+std::string GlslExpr::Index(const ExprNode& n) {
+  const std::string x = Atom(n.args[0]);
+  const bool negative = kernel_.pool->node(n.args[0]).lo < 0;
+  switch (n.kind) {
+    case ExprKind::kDiv:
+      return absl::StrCat(x, " / ", n.payload, "u");
+    case ExprKind::kMod:
+      return absl::StrCat(x, " % ", n.payload, "u");
+    case ExprKind::kMin:
+    case ExprKind::kMax: {
+      const absl::string_view f = n.kind == ExprKind::kMin ? "min" : "max";
+      return negative ? absl::StrCat("uint(", f, "(int(", x, "), ", n.payload, "))")
+                      : absl::StrCat(f, "(", x, ", ", n.payload, "u)");
+    }
+    case ExprKind::kInRange:
+      return absl::StrCat(x, " < ", n.payload, "u");  // a negative index wraps to a large one
+    case ExprKind::kNonNeg:
+      return absl::StrCat("int(", x, ") >= 0");
+    case ExprKind::kEqZero:
+      return absl::StrCat(x, " == 0u");
+    default:
+      return "";
+  }
+}
+
+std::string GlslExpr::Call(const ExprNode& n) {
+  const ScalarOp& op = ScalarOps()[n.ref];
+  const DType typed = kernel_.pool->node(n.args[op.typing == ScalarTyping::kSelect ? 1 : 0]).dtype;
+  const absl::string_view form = !IsFloat(typed) && !op.glsl_int.empty() ? op.glsl_int : op.glsl;
+  if (!op.glsl_helper.empty() && form.find("agc_") != absl::string_view::npos)
+    helpers_.insert(std::string(op.glsl_helper));
+  std::vector<std::pair<std::string, std::string>> parts;
+  const bool call = form.find('(') != absl::string_view::npos;
+  for (size_t i = 0; i < n.args.size(); ++i)
+    parts.emplace_back(absl::StrCat("$", i), call ? Print(n.args[i]) : Atom(n.args[i]));
+  return absl::StrReplaceAll(form, parts);
+}
+
+std::string GlslExpr::Print(ExprId id) {
+  const ExprNode& n = kernel_.pool->node(id);
+  switch (n.kind) {
+    case ExprKind::kConst:
+      return n.dtype == DType::kIndex ? absl::StrCat(static_cast<uint32_t>(n.payload), "u")
+                                      : GlslConstant({n.dtype, static_cast<uint64_t>(n.payload)});
+    case ExprKind::kVar:
+      return GlslName(kernel_.pool->var(n.ref).name);
+    case ExprKind::kLin:
+      return Sum(n);
+    case ExprKind::kDiv:
+    case ExprKind::kMod:
+    case ExprKind::kMin:
+    case ExprKind::kMax:
+    case ExprKind::kInRange:
+    case ExprKind::kNonNeg:
+    case ExprKind::kEqZero:
+      return Index(n);
+    case ExprKind::kAnd: {
+      std::string all = Atom(n.args[0]);
+      for (size_t i = 1; i < n.args.size(); ++i) absl::StrAppend(&all, " && ", Atom(n.args[i]));
+      return all;
+    }
+    case ExprKind::kLoad: {
+      const DType stored = kernel_.params[n.ref].stored;
+      const std::string value = GlslConvert(
+          stored == DType::kBool ? Element(n.ref, Print(n.args[0]))
+                                 : absl::StrCat(GlslType(stored), "(", Element(n.ref, Print(n.args[0])), ")"),
+          stored == DType::kBool ? DType::kU8 : stored, n.dtype);
+      const ExprNode& guard = kernel_.pool->node(n.args.back());
+      if (guard.kind == ExprKind::kConst && guard.payload == 1) return value;
+      return absl::StrCat(Atom(n.args.back()), " ? ", Wrapped(value), " : ", GlslConstant(Scalar::Of(n.dtype, 0)));
+    }
+    case ExprKind::kAllocLoad:
+      return AllocElement(n.ref, {n.args.begin(), n.args.end()});
+    case ExprKind::kAlu:
+      return Call(n);
+    case ExprKind::kCast:
+      return GlslConvert(Print(n.args[0]), kernel_.pool->node(n.args[0]).dtype, n.dtype);
+    case ExprKind::kFromIndex:
+      return absl::StrCat(GlslType(n.dtype), "(", IsSigned(n.dtype) ? "int(" : "", Print(n.args[0]),
+                          IsSigned(n.dtype) ? ")" : "", ")");
+    case ExprKind::kToIndex:
+      return absl::StrCat("uint(", Print(n.args[0]), ")");
+    case ExprKind::kLane:
+      return absl::StrCat(Atom(n.args[0]), ".", std::string(1, "xyzw"[n.payload]));
+    case ExprKind::kVec: {
+      std::string all;
+      for (ExprId a : n.args) absl::StrAppend(&all, all.empty() ? "" : ", ", Print(a));
+      return absl::StrCat(n.dtype == DType::kF32 ? "vec" : "uvec", n.lanes, "(", all, ")");
+    }
+    case ExprKind::kStage:
+      return "";
+  }
+  return "";
+}
+
+}  // namespace agc

@@ -1,0 +1,37 @@
+// Spelling of expressions, constants and types in GLSL, for the statement printer in glsl.cc.
+#pragma once
+#include <set>
+#include <string>
+
+#include "ir/kernel.h"
+
+namespace agc {
+
+absl::string_view GlslType(DType value);       // of a value in a register: u8 is uint, index is uint
+absl::string_view GlslStored(DType element);   // of a buffer element: bool is uint8_t
+std::string GlslName(absl::string_view name);  // letters, digits and underscores, no keyword
+std::string GlslConstant(Scalar value);
+std::string GlslConvert(absl::string_view text, DType from, DType to);
+
+class GlslExpr {
+ public:
+  // `access` is how buffer parameters are reached: "x0" or "push.x0.v".
+  GlslExpr(const Kernel& kernel, std::vector<std::string> access) : kernel_(kernel), access_(std::move(access)) {}
+
+  std::string Print(ExprId id);
+  std::string Element(uint32_t param, absl::string_view index) const;
+  std::string AllocElement(uint32_t alloc, const std::vector<ExprId>& index);
+  const std::set<std::string>& helpers() const { return helpers_; }  // functions that the spellings call
+
+ private:
+  std::string Atom(ExprId id);  // parenthesised unless it is a name, a literal or a call
+  std::string Index(const ExprNode& n);
+  std::string Call(const ExprNode& n);
+  std::string Sum(const ExprNode& n);
+
+  const Kernel& kernel_;
+  std::vector<std::string> access_;
+  std::set<std::string> helpers_ = {};
+};
+
+}  // namespace agc

@@ -1,0 +1,62 @@
+// apply-schedule: scheduled -> loop. Every nest becomes the loop trees that its family builds, every `run` step the
+// dispatches of those kernels, with scratch buffers where the family asks for them.
+//   run @k0_exp(%x) -> (%y)   =>   dispatch @k0_exp groups [4, 1, 1] (%x, %y)
+#include "absl/strings/str_cat.h"
+#include "ir/base/status.h"
+#include "passes/pass.h"
+#include "passes/schedules/family.h"
+
+namespace agc {
+namespace {
+
+// Replaces one run step by the dispatches of its nest.
+absl::Status Apply(Program& program, Graph& graph, const Step& run, const Target& target, std::vector<Step>& steps) {
+  const Nest& nest = program.nests[run.callee];
+  const ScheduleFamily* family = FindFamily(nest.schedule.family);
+  if (family == nullptr)
+    return absl::InternalError(absl::StrCat(nest.name, ": no schedule family ", nest.schedule.family));
+  AGC_ASSIGN_OR_RETURN(Built built, family->build(nest, target));
+  std::vector<int32_t> scratch;
+  for (ScratchBuffer& s : built.scratch) {
+    Buffer row{.name = absl::StrCat(nest.name, ".", s.name),
+               .type = s.type,
+               .kind = BufferKind::kScratch,
+               .stored = s.type.dtype,
+               .loc = nest.loc};
+    scratch.push_back(static_cast<int32_t>(graph.buffers.size()));
+    graph.buffers.push_back(std::move(row));
+  }
+  for (BuiltKernel& k : built.kernels) {
+    Step step{.kind = StepKind::kDispatch,
+              .callee = static_cast<uint32_t>(program.kernels.size()),
+              .groups = k.kernel.groups()};
+    step.label = k.kernel.name;
+    step.origin = run.origin;
+    for (int32_t arg : k.args) step.args.push_back(arg >= 0 ? run.args[arg] : scratch[-1 - arg]);
+    for (size_t i = 0; i < step.args.size(); ++i) k.kernel.params[i].stored = graph.buffers[step.args[i]].stored;
+    program.kernels.push_back(std::move(k.kernel));
+    steps.push_back(std::move(step));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<bool> ApplySchedule(Program& program, PassContext& context) {
+  for (Graph& graph : program.graphs) {
+    std::vector<Step> steps;
+    for (const Step& step : graph.steps) {
+      if (step.kind != StepKind::kRun) {
+        steps.push_back(step);
+      } else {
+        AGC_RETURN_IF_ERROR(Apply(program, graph, step, context.target, steps));
+      }
+    }
+    graph.steps = std::move(steps);
+  }
+  program.nests.clear();
+  program.stage = Stage::kLoop;
+  return true;
+}
+
+}  // namespace agc

@@ -1,0 +1,262 @@
+// lower-to-nests: primitive -> nest. Every group becomes one nest, the values between groups rows of the storage table,
+// and the graph's body a list of `run` steps.
+//   %0: f32[8] = add %x, %y  group 0        buffer %x: f32[8] kind input ...
+//   %1: f32[8] = exp %0  group 0      =>    nest @k0_exp(%x0: f32[8], %x1: f32[8]) -> (%y0: f32[8]) axes i0:8 {
+//   output %out = %1                          store %y0[i0] = exp(%x0[i0] + %x1[i0])  }
+//                                           run @k0_exp(%x, %y) -> (%out)
+// Params are read at ring slot run.index, each_step outputs stored there. An update's value goes to a temporary and is
+// copied to its state by the last steps; `alias` removes the copies that need not be.
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "ir/base/status.h"
+#include "ir/lowering.h"
+#include "ir/op_def.h"
+#include "passes/groups.h"
+#include "passes/pass.h"
+
+namespace agc {
+namespace {
+
+constexpr absl::string_view kRunIndex = "run.index";
+
+TensorType Ring(const TensorType& type, int64_t slots) {
+  TensorType ring = type;
+  ring.dims.insert(ring.dims.begin(), slots);
+  return ring;
+}
+
+class GraphLowering {
+ public:
+  GraphLowering(Program& program, Graph& graph, const PassContext& context)
+      : program_(program), graph_(graph), context_(context) {}
+
+  absl::Status Run() {
+    AGC_ASSIGN_OR_RETURN(const std::vector<Group> groups, GroupsOf(graph_));
+    for (const GraphParam& p : graph_.params) AddParam(p);
+    for (size_t i = 0; i < graph_.outputs.size(); ++i) AddOutput(i);
+    for (const Group& group : groups) AGC_RETURN_IF_ERROR(LowerGroup(group));
+    AGC_RETURN_IF_ERROR(LowerGiven());
+    AddUpdates();
+    graph_.buffers = std::move(buffers_);
+    graph_.steps = std::move(steps_);
+    for (GraphParam& p : graph_.params) p.op = {};
+    for (Output& out : graph_.outputs) out.value = {};
+    for (Update& update : graph_.updates) update.value = {};
+    graph_.ops.clear();
+    return absl::OkStatus();
+  }
+
+ private:
+  int32_t AddBuffer(Buffer buffer) {
+    buffer.stored = buffer.type.dtype;
+    buffers_.push_back(std::move(buffer));
+    return static_cast<int32_t>(buffers_.size() - 1);
+  }
+
+  void AddParam(const GraphParam& p) {
+    static constexpr BufferKind kKinds[] = {BufferKind::kInput, BufferKind::kResident, BufferKind::kParam};
+    Buffer row{
+        .name = p.name, .type = p.type, .kind = kKinds[static_cast<int>(p.kind)], .symbol = p.name, .loc = p.loc};
+    if (p.kind == ParamKind::kParam) {
+      row.ring = true;
+      row.type = Ring(p.type, context_.ring);
+    }
+    source_[{p.op, 0}] = AddBuffer(std::move(row));
+  }
+
+  void AddOutput(size_t i) {
+    const Output& out = graph_.outputs[i];
+    Buffer row{.name = absl::StrCat("out.", out.name),
+               .type = out.type,
+               .kind = BufferKind::kOutput,
+               .symbol = out.name,
+               .loc = out.loc};
+    row.each_step = row.ring = out.each_step;
+    if (out.each_step) row.type = Ring(out.type, context_.ring);
+    sinks_[Resolve(graph_, out.value)].push_back(AddBuffer(std::move(row)));
+  }
+
+  int32_t StateBuffer(const std::string& state) {
+    const auto it = states_.find(state);
+    if (it != states_.end()) return it->second;
+    const TensorType& type = program_.FindState(state)->type;
+    return states_[state] = AddBuffer(
+               {.name = absl::StrCat("state.", state), .type = type, .kind = BufferKind::kState, .symbol = state});
+  }
+
+  // The buffer that a value is read from; makes rows for states and constants on first use.
+  absl::StatusOr<int32_t> SourceOf(ValueRef v) {
+    const auto it = source_.find(v);
+    if (it != source_.end()) return it->second;
+    const Op& op = graph_.op(v.op);
+    if (op.def == &StateOp()) return source_[v] = StateBuffer(op.symbol);
+    if (op.def == &ConstantOp()) return source_[v] = ConstantBuffer(op);
+    return ErrorAt(op.loc, absl::StrCat(op.def->name, " ", op.symbol, ": cannot be read on the device yet"),
+                   absl::StatusCode::kUnimplemented);
+  }
+
+  int32_t ConstantBuffer(const Op& op) {
+    const Literal& literal = *AttrReader{op.attrs}.literal("value");
+    Buffer row{.name = absl::StrCat("c", constants_++), .type = op.type(), .kind = BufferKind::kConst, .loc = op.loc};
+    const int64_t size = SizeOf(op.type().dtype);
+    row.data.resize(static_cast<size_t>(op.type().bytes()));
+    for (int64_t i = 0; i < op.type().elements(); ++i) StoreElement(literal.at(i), row.data.data() + i * size);
+    return AddBuffer(std::move(row));
+  }
+
+  bool NeedsTemp(ValueRef v, const Group& group) const {
+    for (const Update& update : graph_.updates) {
+      if (Resolve(graph_, update.value) == v) return true;
+    }
+    const auto inside = [&](OpId id) { return std::binary_search(group.ops.begin(), group.ops.end(), id); };
+    for (size_t i = 0; i < graph_.ops.size(); ++i) {
+      if (inside({static_cast<uint32_t>(i)}) || graph_.ops[i].def == &GetOp()) continue;
+      for (OpId operand : graph_.ops[i].operands) {
+        if (Resolve(graph_, operand) == v) return true;
+      }
+    }
+    return false;
+  }
+
+  absl::Status LowerGroup(const Group& group) {
+    std::vector<ValueRef> outputs;  // one per stored buffer
+    std::vector<int32_t> targets;
+    for (ValueRef v : group.outputs) {
+      if (NeedsTemp(v, group)) {
+        const Op& op = graph_.op(v.op);
+        const int32_t temp = AddBuffer({.name = absl::StrCat("b", temps_++), .type = TypeOf(graph_, v), .loc = op.loc});
+        source_[v] = temp;
+        outputs.push_back(v);
+        targets.push_back(temp);
+      }
+      for (int32_t sink : sinks_[v]) {
+        outputs.push_back(v);
+        targets.push_back(sink);
+      }
+      sinks_.erase(v);
+    }
+    return AddNest(outputs, targets,
+                   [&](OpId id) { return std::binary_search(group.ops.begin(), group.ops.end(), id); });
+  }
+
+  // Outputs whose value the graph was given: a nest that copies.
+  absl::Status LowerGiven() {
+    for (const auto& [v, sinks] : std::map<ValueRef, std::vector<int32_t>>(sinks_)) {
+      for (int32_t sink : sinks) AGC_RETURN_IF_ERROR(AddNest({v}, {sink}, [](OpId) { return false; }));
+    }
+    for (const Update& update : graph_.updates) {
+      const ValueRef v = Resolve(graph_, update.value);
+      const auto it = source_.find(v);
+      if (it != source_.end() && buffers_[it->second].kind == BufferKind::kTemp) {
+        updated_from_.push_back(it->second);
+        continue;  // anything else, another state say, may change before the copy: it goes through a temporary
+      }
+      const int32_t temp = AddBuffer({.name = absl::StrCat("b", temps_++), .type = TypeOf(graph_, v)});
+      AGC_RETURN_IF_ERROR(AddNest({v}, {temp}, [](OpId) { return false; }));
+      updated_from_.push_back(temp);
+    }
+    return absl::OkStatus();
+  }
+
+  void AddUpdates() {
+    for (size_t i = 0; i < graph_.updates.size(); ++i) {
+      const Update& update = graph_.updates[i];
+      const int32_t from = updated_from_[i];
+      steps_.push_back({.kind = StepKind::kCopy,
+                        .args = {from, StateBuffer(update.state)},
+                        .label = absl::StrCat("update ", update.state),
+                        .origin = update.loc});
+    }
+  }
+
+  absl::Status AddNest(const std::vector<ValueRef>& outputs, const std::vector<int32_t>& targets,
+                       absl::FunctionRef<bool(OpId)> inlined) {
+    AGC_ASSIGN_OR_RETURN(LoweredNest low, LowerToNest(graph_, outputs, inlined));
+    Step step{.kind = StepKind::kRun, .callee = static_cast<uint32_t>(program_.nests.size())};
+    for (ValueRef v : low.inputs) {
+      AGC_ASSIGN_OR_RETURN(const int32_t source, SourceOf(v));
+      step.args.push_back(source);
+    }
+    step.args.insert(step.args.end(), targets.begin(), targets.end());
+    FormContractions(low.nest);
+    AddRings(low.nest, step.args);
+    low.nest.name = absl::StrCat("k", program_.nests.size(), "_", low.nest.label);
+    step.label = low.nest.name;
+    step.origin = low.nest.loc;
+    program_.nests.push_back(std::move(low.nest));
+    steps_.push_back(std::move(step));
+    return absl::OkStatus();
+  }
+
+  // Ring buffers get their slot as first index: run.index, read from its state.
+  void AddRings(Nest& nest, std::vector<int32_t>& args) {
+    std::vector<bool> ring;
+    bool any = false;
+    for (int32_t b : args) {
+      ring.push_back(buffers_[b].ring);
+      any = any || buffers_[b].ring;
+    }
+    if (!any) return;
+    size_t inputs = 0;
+    while (inputs < nest.params.size() && !nest.params[inputs].written) ++inputs;
+    const int32_t run_index = StateBuffer(std::string(kRunIndex));
+    auto at = static_cast<uint32_t>(std::find(args.begin(), args.begin() + static_cast<long>(inputs), run_index) -
+                                    args.begin());
+    if (at == inputs) InsertInput(nest, args, ring, at, run_index);
+    const Expr slot = ToIndex(nest.pool->Load(at, {}, DType::kU32), 0, context_.ring - 1);
+    for (size_t i = 0; i < nest.params.size(); ++i) {
+      if (ring[i]) nest.params[i].type = buffers_[args[i]].type;
+    }
+    struct Context {
+      const std::vector<bool>* ring;
+      Expr slot;
+    } context{&ring, slot};
+    Substitution s{.pool = nest.pool.get()};
+    s.context = &context;
+    s.hooks.emplace_back(ExprKind::kLoad, [](void* c, Expr original, Index new_args) -> Expr {
+      const auto& ctx = *static_cast<Context*>(c);
+      if (!(*ctx.ring)[original.node().ref]) return Rebuild(original, new_args);
+      std::vector<Expr> index = {ctx.slot};
+      index.insert(index.end(), new_args.begin(), new_args.end() - 1);
+      return ctx.slot.pool->Load(original.node().ref, index, original.dtype(), 1, new_args.back());
+    });
+    for (NestStage& stage : nest.stages) {
+      for (ExprId& id : stage.values) id = Substitute(nest.at(id), s).id;
+    }
+    for (NestStore& store : nest.stores) {
+      store.value = Substitute(nest.at(store.value), s).id;
+      if (ring[store.param]) store.index.insert(store.index.begin(), slot.id);
+    }
+  }
+
+  // A new input parameter after the existing ones; outputs move up by one.
+  void InsertInput(Nest& nest, std::vector<int32_t>& args, std::vector<bool>& ring, uint32_t at, int32_t buffer) {
+    nest.params.insert(nest.params.begin() + at, {absl::StrCat("x", at), buffers_[buffer].type, false});
+    args.insert(args.begin() + at, buffer);
+    ring.insert(ring.begin() + at, false);
+    for (NestStore& store : nest.stores) ++store.param;
+  }
+
+  Program& program_;
+  Graph& graph_;
+  const PassContext& context_;
+  std::vector<Buffer> buffers_ = {};
+  std::vector<Step> steps_ = {};
+  std::map<ValueRef, int32_t> source_ = {};
+  std::map<ValueRef, std::vector<int32_t>> sinks_ = {};
+  std::map<std::string, int32_t> states_ = {};
+  std::vector<int32_t> updated_from_ = {};  // by update: the temporary that holds the new value
+  int temps_ = 0, constants_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<bool> LowerToNests(Program& program, PassContext& context) {
+  for (Graph& graph : program.graphs) AGC_RETURN_IF_ERROR(GraphLowering(program, graph, context).Run());
+  program.stage = Stage::kNest;
+  return true;
+}
+
+}  // namespace agc

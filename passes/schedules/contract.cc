@@ -1,0 +1,394 @@
+// contract: sums of products by register tiles. Each invocation computes tm x tn outputs; M and N are the output axes
+// of one side each, flattened, N the side whose axis is contiguous in the output, so that neighbouring invocations
+// store neighbours. Left operands then depend on workgroup and loop variables only: one uniform load serves all lanes.
+// No shared memory, no barriers: what suits a CPU-like target (docs/performance.md).
+//   for workgroup (n tiles, m tiles, batch x part), local t:
+//     acc[i][j] = 0;   for k axes:  a_i = left(m_i, k), b_j = right(n_j, k);  acc[i][j] += a_i * b_j
+//     stores with the accumulators in place of the stage
+// Edges: rows and columns beyond the end repeat the last one and are never stored, so the loop has no guards of its
+// own. split > 1 cuts the first reduction axis into parts; partial sums go to scratch, and a second kernel adds them in
+// order.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "ir/address.h"
+#include "ir/base/status.h"
+#include "passes/schedules/tools.h"
+
+namespace agc {
+namespace {
+
+struct Shape {
+  std::vector<VarId> batch = {}, m = {}, n = {}, k = {};
+  bool swapped = false;  // the left side of the tile is the stage's second value
+};
+
+int64_t StrideIn(const Nest& nest, const NestStore& store, VarId axis) {
+  std::vector<Expr> index;
+  for (ExprId id : store.index) index.push_back(nest.at(id));
+  const Expr linear = LinearIndex(*nest.pool, nest.params[store.param].type, index);
+  for (size_t i = 0; i < linear.node().args.size(); ++i) {
+    if (linear.is(ExprKind::kLin) && linear.arg(static_cast<int>(i)) == nest.pool->Var(axis))
+      return linear.node().coefs[i];
+  }
+  return linear == nest.pool->Var(axis) ? 1 : 0;
+}
+
+// The largest stride that an axis has in the loads of both sides: K axes run in memory order.
+int64_t StrideInLoads(const Nest& nest, const NestStage& stage, VarId axis) {
+  int64_t stride = 0;
+  for (ExprId side : stage.values) {
+    for (Expr e : PostOrder(nest.at(side))) {
+      if (!e.is(ExprKind::kLoad)) continue;
+      std::vector<Expr> index;
+      for (size_t i = 0; i + 1 < e.node().args.size(); ++i) index.push_back(e.arg(static_cast<int>(i)));
+      const Expr linear = LinearIndex(*nest.pool, nest.params[e.node().ref].type, index);
+      for (size_t i = 0; i < linear.node().args.size() && linear.is(ExprKind::kLin); ++i) {
+        if (linear.arg(static_cast<int>(i)) == nest.pool->Var(axis))
+          stride = std::max(stride, std::abs(linear.node().coefs[i]));
+      }
+      if (linear == nest.pool->Var(axis)) stride = std::max<int64_t>(stride, 1);
+    }
+  }
+  return stride;
+}
+
+Shape ShapeOf(const Nest& nest) {
+  const ContractAxes axes = ClassifyContraction(nest, nest.stages[0]);
+  Shape shape{axes.batch, axes.m, axes.n, axes.k};
+  const NestStore& store = nest.stores[0];
+  const auto contiguous = [&](const std::vector<VarId>& side) {
+    return std::any_of(side.begin(), side.end(), [&](VarId v) { return StrideIn(nest, store, v) == 1; });
+  };
+  if (contiguous(shape.m) || (shape.n.empty() && !contiguous(shape.n))) {
+    std::swap(shape.m, shape.n);
+    shape.swapped = true;
+  }
+  const auto by_store = [&](VarId a, VarId b) { return StrideIn(nest, store, a) > StrideIn(nest, store, b); };
+  for (std::vector<VarId>* side : {&shape.batch, &shape.m, &shape.n})
+    std::stable_sort(side->begin(), side->end(), by_store);
+  std::stable_sort(shape.k.begin(), shape.k.end(), [&](VarId a, VarId b) {
+    return StrideInLoads(nest, nest.stages[0], a) > StrideInLoads(nest, nest.stages[0], b);
+  });
+  return shape;
+}
+
+bool Matches(const Nest& nest) {
+  if (nest.stages.size() != 1 || nest.stages[0].kind != StageKind::kContract || nest.stores.empty()) return false;
+  std::vector<VarId> axes = nest.components[0].axes;
+  std::sort(axes.begin(), axes.end());
+  for (const NestStore& store : nest.stores) {
+    std::vector<VarId> own = StoreAxes(nest, store);
+    std::sort(own.begin(), own.end());
+    if (own != axes) return false;
+  }
+  return true;
+}
+
+absl::Status Legal(const Nest& nest, const Schedule& s, const Target& target) {
+  const int64_t local = s.Int("local", 32), tm = s.Int("tm", 4), tn = s.Int("tn", 1);
+  const int64_t most = std::min(target.max_invocations, target.max_local_x);
+  if (local < 1 || local > most)
+    return absl::ResourceExhaustedError(absl::StrCat(nest.name, ": local is ", local, ", the target allows ", most));
+  if (tm < 1 || tn < 1 || tm * tn > 128)
+    return absl::InvalidArgumentError(
+        absl::StrCat(nest.name, ": a tile of ", tm, " x ", tn, " outputs, expected 1 to 128 in all"));
+  if (s.Int("split", 1) < 1)
+    return absl::InvalidArgumentError(
+        absl::StrCat(nest.name, ": split is ", s.Int("split", 1), ", expected 1 or more"));
+  const Shape shape = ShapeOf(nest);
+  const int64_t mt = (Extent(nest, shape.m) + tm - 1) / tm, z = Extent(nest, shape.batch) * s.Int("split", 1);
+  if (mt > target.max_groups_y || z > target.max_groups_z) {
+    return absl::ResourceExhaustedError(absl::StrCat(nest.name, ": ", mt, " x ", z,
+                                                     " workgroups in y and z, the target allows ", target.max_groups_y,
+                                                     " x ", target.max_groups_z));
+  }
+  return absl::OkStatus();
+}
+
+// The tile height up to `most` that wastes least of m rows; the larger of equals.
+int64_t TileOf(int64_t m, int64_t most) {
+  int64_t best = 1;
+  double waste = 1e9;
+  for (int64_t t = 1; t <= std::min(m, most); ++t) {
+    const double w = static_cast<double>((m + t - 1) / t * t) / static_cast<double>(m) + 0.25 / static_cast<double>(t);
+    if (w <= waste) {
+      waste = w;
+      best = t;
+    }
+  }
+  return best;
+}
+
+std::vector<Schedule> Candidates(const Nest& nest, const Target& target) {
+  const Shape shape = ShapeOf(nest);
+  const int64_t m = Extent(nest, shape.m), n = Extent(nest, shape.n), batch = Extent(nest, shape.batch);
+  const int64_t lanes = std::max<int64_t>(target.subgroup_size, 1),
+                most = std::min(target.max_invocations, target.max_local_x);
+  const int64_t wanted = target.compute_units * (target.cpu() ? 8 : 16);  // workgroups, to fill the device evenly
+  std::vector<Schedule> all;
+  for (int64_t tn : {4, 2, 1}) {
+    Schedule s{.family = "contract"};
+    const int64_t tm = TileOf(m, 10), columns = (n + tn - 1) / tn;
+    if (columns < lanes && tn > 1) continue;
+    int64_t local = lanes;
+    while (local * 2 <= std::min<int64_t>(most, target.cpu() ? 64 : 128) && local < columns) local *= 2;
+    const int64_t groups = (columns + local - 1) / local * ((m + tm - 1) / tm) * batch;
+    const int64_t first = shape.k.empty() ? 1 : nest.extent(shape.k[0]), length = Extent(nest, shape.k);
+    int64_t split = 1;
+    if (groups < wanted && length >= 1024) split = std::min(first, (wanted + groups - 1) / groups);
+    s.Set("tm", tm);
+    s.Set("tn", tn);
+    s.Set("local", local);
+    s.Set("split", split);
+    all.push_back(std::move(s));
+  }
+  return all;
+}
+
+double Cost(const Nest& nest, const Schedule& s, const Target& target) {
+  const Shape shape = ShapeOf(nest);
+  const double tm = static_cast<double>(s.Int("tm", 4)), tn = static_cast<double>(s.Int("tn", 1));
+  const double outputs = static_cast<double>(Extent(nest, nest.components[0].axes));
+  const double per_product = 1 + 1 / tm + 1 / tn;  // one multiply-add, its share of two loads
+  const double lanes = static_cast<double>(target.compute_units * std::max<int64_t>(target.subgroup_size, 1));
+  return outputs * static_cast<double>(Extent(nest, shape.k)) * per_product / lanes * 1e-3;
+}
+
+// One kernel under construction.
+class Tile {
+ public:
+  Tile(const Nest& nest, const Shape& shape, const Target& target, int64_t split)
+      : nest_(nest),
+        stage_(nest.stages[0]),
+        shape_(shape),
+        target_(target),
+        split_(split),
+        b_(nest),
+        tm_(nest.schedule.Int("tm", 4)),
+        tn_(nest.schedule.Int("tn", 1)),
+        local_(nest.schedule.Int("local", 32)),
+        m_(Extent(nest, shape.m)),
+        n_(Extent(nest, shape.n)),
+        z_(Extent(nest, shape.batch)) {}
+
+  // The value to store is made by `store` from (flat m, flat n, flat batch, part, axes, accumulator).
+  using Store = absl::FunctionRef<void(KernelBuilder&, const AxisMap&, Expr m, Expr n, Expr batch, Expr part, Expr sum,
+                                       std::vector<Stmt>& body)>;
+  absl::StatusOr<Kernel> Build(Store store) {
+    const int64_t nt = (n_ + tn_ * local_ - 1) / (tn_ * local_), mt = (m_ + tm_ - 1) / tm_, zt = z_ * split_;
+    if (nt > target_.max_groups_x)
+      return absl::ResourceExhaustedError(
+          absl::StrCat(nest_.name, ": ", nt, " workgroups in x, the target allows ", target_.max_groups_x));
+    VarId x = 0, y = 0, z = 0, t = 0;
+    const Expr gx = b_.IndexVar("gn", nt, &x), gy = b_.IndexVar("gm", mt, &y), gz = b_.IndexVar("gz", zt, &z);
+    const Expr lane = b_.IndexVar("t", local_, &t);
+    batch_ = Mod(gz, z_);
+    part_ = Div(gz, z_);
+    for (int64_t i = 0; i < tm_; ++i) row_.push_back(gy * tm_ + i);
+    for (int64_t j = 0; j < tn_; ++j) column_.push_back((gx * local_ + lane) * tn_ + j);
+    std::vector<Stmt> body;
+    EmitSums(body);
+    EmitStores(store, body);
+    const auto loop = [&](ForMode mode, VarId v, int64_t extent, int dim) {
+      body = {ForStmt(mode, v, b_.pool().Int(0), b_.pool().Int(extent), std::move(body), dim)};
+    };
+    loop(ForMode::kLocal, t, local_, 0);
+    loop(ForMode::kWorkgroup, x, nt, 0);
+    loop(ForMode::kWorkgroup, y, mt, 1);
+    loop(ForMode::kWorkgroup, z, zt, 2);
+    b_.kernel().local = {local_, 1, 1};
+    b_.kernel().parts.push_back({.groups = {nt, mt, zt}, .body = std::move(body)});
+    return b_.Take();
+  }
+
+ private:
+  void EmitSums(std::vector<Stmt>& body) {
+    const DType acc = nest_.components[0].dtype;
+    sum_ = b_.AddAlloc("acc", AllocSpace::kRegister, acc, {tm_, tn_});
+    Stmt alloc{.kind = StmtKind::kAlloc};
+    alloc.target = sum_;
+    body.push_back(alloc);
+    ForTile([&](int64_t i, int64_t j) { body.push_back(SetAlloc(sum_, At(i, j), Number(b_.pool(), acc, 0))); });
+    AxisMap k_map;
+    std::vector<Stmt> inner, loops;
+    std::vector<VarId> vars(shape_.k.size());
+    for (size_t i = 0; i < shape_.k.size(); ++i) {
+      k_map[shape_.k[i]] = b_.IndexVar(nest_.pool->var(shape_.k[i]).name, nest_.extent(shape_.k[i]), &vars[i]);
+    }
+    EmitProducts(k_map, inner);
+    for (size_t i = shape_.k.size(); i-- > 0;) {
+      Expr begin = b_.pool().Int(0), end = b_.pool().Int(nest_.extent(shape_.k[i]));
+      if (i == 0 && split_ > 1) {
+        const int64_t per = (nest_.extent(shape_.k[0]) + split_ - 1) / split_;
+        begin = part_ * per;
+        end = Min(begin + per, nest_.extent(shape_.k[0]));
+      }
+      const bool unroll = i + 1 == shape_.k.size() && nest_.extent(shape_.k[i]) <= 8 && !(i == 0 && split_ > 1);
+      inner = {ForStmt(unroll ? ForMode::kUnroll : ForMode::kSerial, vars[i], begin, end, std::move(inner))};
+    }
+    body.insert(body.end(), std::make_move_iterator(inner.begin()), std::make_move_iterator(inner.end()));
+  }
+
+  void EmitProducts(const AxisMap& k_map, std::vector<Stmt>& body) {
+    const ExprId left = stage_.values[shape_.swapped ? 1 : 0], right = stage_.values[shape_.swapped ? 0 : 1];
+    std::vector<Expr> a, c;
+    const auto load = [&](ExprId side, absl::string_view name, const AxisMap& map) {
+      VarId v = 0;
+      const Expr value = b_.At(side, map, {});
+      const Expr var = b_.ValueVar(name, value.dtype(), &v);
+      body.push_back(LetStmt(v, value, stage_.loc));
+      return var;
+    };
+    for (int64_t i = 0; i < tm_; ++i) {
+      AxisMap map = k_map;
+      Unflatten(nest_, shape_.m, Min(row_[i], m_ - 1), map);
+      Unflatten(nest_, shape_.batch, batch_, map);
+      a.push_back(load(left, absl::StrCat("a", i), map));
+    }
+    for (int64_t j = 0; j < tn_; ++j) {
+      AxisMap map = k_map;
+      Unflatten(nest_, shape_.n, Min(column_[j], n_ - 1), map);
+      Unflatten(nest_, shape_.batch, batch_, map);
+      c.push_back(load(right, absl::StrCat("b", j), map));
+    }
+    ForTile(
+        [&](int64_t i, int64_t j) { body.push_back(SetAlloc(sum_, At(i, j), b_.Read(sum_, At(i, j)) + a[i] * c[j])); });
+  }
+
+  void EmitStores(Store store, std::vector<Stmt>& body) {
+    for (int64_t i = 0; i < tm_; ++i) {
+      std::vector<Stmt> row = b_.Below(row_[i], m_, "m", /*uniform=*/true, [&](Expr m) {
+        std::vector<Stmt> columns;
+        for (int64_t j = 0; j < tn_; ++j) {
+          std::vector<Stmt> one = b_.Below(column_[j], n_, "n", /*uniform=*/false, [&](Expr n) {
+            AxisMap map;
+            Unflatten(nest_, shape_.m, m, map);
+            Unflatten(nest_, shape_.n, n, map);
+            Unflatten(nest_, shape_.batch, batch_, map);
+            VarId v = 0;
+            std::vector<Stmt> out;
+            const Expr sum = b_.ValueVar("sum", nest_.components[0].dtype, &v);
+            out.push_back(LetStmt(v, b_.Read(sum_, At(i, j))));
+            store(b_, map, m, n, batch_, part_, sum, out);
+            return out;
+          });
+          columns.insert(columns.end(), std::make_move_iterator(one.begin()), std::make_move_iterator(one.end()));
+        }
+        return columns;
+      });
+      body.insert(body.end(), std::make_move_iterator(row.begin()), std::make_move_iterator(row.end()));
+    }
+  }
+
+  std::vector<Expr> At(int64_t i, int64_t j) { return {b_.pool().Int(i), b_.pool().Int(j)}; }
+  void ForTile(absl::FunctionRef<void(int64_t, int64_t)> f) {
+    for (int64_t i = 0; i < tm_; ++i) {
+      for (int64_t j = 0; j < tn_; ++j) f(i, j);
+    }
+  }
+
+  const Nest& nest_;
+  const NestStage& stage_;
+  const Shape& shape_;
+  const Target& target_;
+  int64_t split_;
+  KernelBuilder b_;
+  int64_t tm_, tn_, local_, m_, n_, z_;
+  uint32_t sum_ = 0;
+  Expr batch_ = {}, part_ = {};
+  std::vector<Expr> row_ = {}, column_ = {};
+};
+
+// The nest that adds the parts: the stage becomes a reduction over the scratch buffer, everything else stays.
+Nest FinishNest(const Nest& nest, const Shape& shape, const TensorType& scratch) {
+  Nest finish = Clone(nest);
+  finish.name = absl::StrCat(nest.name, "_finish");
+  const auto at = static_cast<uint32_t>(
+      std::count_if(nest.params.begin(), nest.params.end(), [](const NestParam& p) { return !p.written; }));
+  finish.params.insert(finish.params.begin() + at, {"parts", scratch, false});
+  for (NestStore& store : finish.stores) ++store.param;
+  ExprPool& pool = *finish.pool;
+  const auto flatten = [&](const std::vector<VarId>& axes) {
+    Expr flat = pool.Int(0);
+    for (VarId v : axes) flat = flat * finish.extent(v) + pool.Var(v);
+    return flat;
+  };
+  NestStage& stage = finish.stages[0];
+  stage.kind = StageKind::kReduce;
+  stage.over = {finish.AddAxis("part", scratch.dims[0])};
+  const std::vector<Expr> index = {pool.Var(stage.over[0]), flatten(shape.batch), flatten(shape.m), flatten(shape.n)};
+  stage.values = {pool.Load(at, index, scratch.dtype).id};
+  finish.schedule = Schedule{.family = "pointwise"};
+  finish.schedule.Set("local", nest.schedule.Int("local", 32));
+  return finish;
+}
+
+absl::StatusOr<Built> BuildSplit(const Nest& nest, const Shape& shape, const Target& target, int64_t split) {
+  const int64_t first = nest.extent(shape.k[0]), per = (first + split - 1) / split;
+  split = (first + per - 1) / per;  // no part is empty
+  const TensorType scratch{nest.components[0].dtype,
+                           {split, Extent(nest, shape.batch), Extent(nest, shape.m), Extent(nest, shape.n)}};
+  // The tile kernel reads the nest's inputs and writes the partial sums.
+  Nest partial = Clone(nest);
+  partial.name = absl::StrCat(nest.name, "_parts");
+  std::vector<int32_t> args;
+  partial.params.clear();
+  for (size_t i = 0; i < nest.params.size(); ++i) {
+    if (nest.params[i].written) continue;
+    partial.params.push_back(nest.params[i]);
+    args.push_back(static_cast<int32_t>(i));
+  }
+  const auto out = static_cast<uint32_t>(partial.params.size());
+  partial.params.push_back({"parts", scratch, true});
+  args.push_back(-1);
+  partial.stores.clear();
+  Tile tile(partial, shape, target, split);
+  AGC_ASSIGN_OR_RETURN(Kernel parts, tile.Build([&](KernelBuilder&, const AxisMap&, Expr m, Expr n, Expr batch,
+                                                    Expr part, Expr sum, std::vector<Stmt>& body) {
+    body.push_back(SetBuffer(out, {part, batch, m, n}, sum));
+  }));
+  const Nest finish = FinishNest(nest, shape, scratch);
+  AGC_ASSIGN_OR_RETURN(Built built, kPointwiseFamily.build(finish, target));
+  std::vector<int32_t> finish_args(args.begin(), args.end());
+  for (size_t i = 0; i < nest.params.size(); ++i) {
+    if (nest.params[i].written) finish_args.push_back(static_cast<int32_t>(i));
+  }
+  built.kernels[0].args = std::move(finish_args);
+  built.kernels.insert(built.kernels.begin(), BuiltKernel{std::move(parts), std::move(args)});
+  built.scratch.push_back({"parts", scratch});
+  return built;
+}
+
+absl::StatusOr<Built> Build(const Nest& nest, const Target& target) {
+  const Shape shape = ShapeOf(nest);
+  const int64_t split = shape.k.empty() ? 1 : std::min(nest.schedule.Int("split", 1), nest.extent(shape.k[0]));
+  if (split > 1) return BuildSplit(nest, shape, target, split);
+  Tile tile(nest, shape, target, 1);
+  AGC_ASSIGN_OR_RETURN(Kernel kernel, tile.Build([&](KernelBuilder& b, const AxisMap& axes, Expr, Expr, Expr, Expr,
+                                                     Expr sum, std::vector<Stmt>& body) {
+    for (const NestStore& store : nest.stores) b.EmitStore(store, axes, {{0, sum}}, body);
+  }));
+  Built built;
+  built.kernels.push_back({std::move(kernel), SameArgs(nest)});
+  return built;
+}
+
+constexpr ScheduleParam kParams[] = {{"tm", 4, "rows of an invocation's tile"},
+                                     {"tn", 1, "columns of an invocation's tile"},
+                                     {"local", 32, "invocations of a workgroup, along the columns"},
+                                     {"split", 1, "parts of the first reduction axis, added by a second kernel"}};
+
+}  // namespace
+
+const ScheduleFamily kContractFamily = {
+    .name = "contract",
+    .params = kParams,
+    .matches = Matches,
+    .legal = Legal,
+    .candidates = Candidates,
+    .cost = Cost,
+    .build = Build,
+    .doc = "sums of products by register tiles, convolutions and their gradients too"};
+
+}  // namespace agc

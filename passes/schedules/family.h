@@ -1,0 +1,50 @@
+// Schedule families: the fourth table. A family says which nests it fits, which parameters it takes, when they are
+// legal on a target, which to try first, and builds loop trees from them. One file each in passes/schedules/.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ir/kernel.h"
+#include "ir/nest.h"
+#include "ir/target.h"
+
+namespace agc {
+
+// What `build` returns: kernels in the order they run, each parameter bound to a parameter of the nest or to scratch.
+struct ScratchBuffer {
+  std::string name = {};
+  TensorType type = {};
+};
+struct BuiltKernel {
+  Kernel kernel;
+  std::vector<int32_t> args = {};  // >= 0: parameter of the nest; < 0: scratch -1 - arg
+};
+struct Built {
+  std::vector<BuiltKernel> kernels = {};
+  std::vector<ScratchBuffer> scratch = {};
+};
+
+struct ScheduleParam {
+  absl::string_view name = {};
+  int64_t fallback = 1;
+  absl::string_view doc = {};
+};
+
+struct ScheduleFamily {
+  absl::string_view name = {};
+  absl::Span<const ScheduleParam> params = {};
+  bool (*matches)(const Nest&) = nullptr;
+  absl::Status (*legal)(const Nest&, const Schedule&, const Target&) = nullptr;  // the error says limit and value
+  std::vector<Schedule> (*candidates)(const Nest&, const Target&) = nullptr;  // best first, never empty if it matches
+  double (*cost)(const Nest&, const Schedule&, const Target&) = nullptr;      // estimated microseconds
+  absl::StatusOr<Built> (*build)(const Nest&, const Target&) = nullptr;       // reads nest.schedule
+  absl::string_view doc = {};
+};
+
+extern const ScheduleFamily kPointwiseFamily, kRowsFamily, kContractFamily;
+absl::Span<const ScheduleFamily* const> ScheduleFamilies();  // in order of preference
+const ScheduleFamily* FindFamily(absl::string_view name);    // nullptr if unknown
+
+}  // namespace agc

@@ -1,0 +1,273 @@
+#include "passes/schedules/tools.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "ir/base/status.h"
+
+namespace agc {
+
+Stmt ForStmt(ForMode mode, VarId var, Expr begin, Expr end, std::vector<Stmt> body, int dim) {
+  Stmt s{.kind = StmtKind::kFor};
+  s.mode = mode;
+  s.var = var;
+  s.begin = begin.id;
+  s.end = end.id;
+  s.dim = static_cast<uint8_t>(dim);
+  s.body = std::move(body);
+  return s;
+}
+
+Stmt IfStmt(Expr cond, std::vector<Stmt> body, bool uniform) {
+  Stmt s{.kind = StmtKind::kIf};
+  s.cond = cond.id;
+  s.uniform = uniform;
+  s.body = std::move(body);
+  return s;
+}
+
+Stmt LetStmt(VarId var, Expr value, Loc loc) {
+  Stmt s{.kind = StmtKind::kLet};
+  s.var = var;
+  s.value = value.id;
+  s.loc = loc;
+  return s;
+}
+
+Stmt SetAlloc(uint32_t alloc, std::vector<Expr> index, Expr value) {
+  Stmt s{.kind = StmtKind::kStore};
+  s.to_alloc = true;
+  s.target = alloc;
+  for (Expr e : index) s.index.push_back(e.id);
+  s.value = value.id;
+  return s;
+}
+
+Stmt SetBuffer(uint32_t param, absl::Span<const Expr> index, Expr value, Loc loc) {
+  Stmt s{.kind = StmtKind::kStore};
+  s.target = param;
+  for (Expr e : index) s.index.push_back(e.id);
+  s.value = value.id;
+  s.loc = loc;
+  return s;
+}
+
+Stmt BarrierStmt(Fence fence) {
+  Stmt s{.kind = StmtKind::kBarrier};
+  s.fence = fence;
+  return s;
+}
+
+int64_t Extent(const Nest& nest, absl::Span<const VarId> axes) {
+  int64_t n = 1;
+  for (VarId v : axes) n *= nest.extent(v);
+  return n;
+}
+
+void Unflatten(const Nest& nest, absl::Span<const VarId> axes, Expr flat, AxisMap& map) {
+  for (size_t i = axes.size(); i-- > 0;) {
+    const int64_t n = nest.extent(axes[i]);
+    map[axes[i]] = i == 0 ? flat : Mod(flat, n);
+    flat = Div(flat, n);
+  }
+}
+
+std::vector<VarId> StoreAxes(const Nest& nest, const NestStore& store) {
+  std::vector<VarId> axes;
+  const auto add = [&](ExprId id) {
+    for (VarId v : FreeVars(nest.at(id))) {
+      if (std::find(axes.begin(), axes.end(), v) == axes.end()) axes.push_back(v);
+    }
+  };
+  for (ExprId id : store.index) add(id);
+  add(store.value);
+  return axes;
+}
+
+std::vector<int32_t> SameArgs(const Nest& nest) {
+  std::vector<int32_t> args(nest.params.size());
+  for (size_t i = 0; i < args.size(); ++i) args[i] = static_cast<int32_t>(i);
+  return args;
+}
+
+KernelBuilder::KernelBuilder(const Nest& nest) : nest_(nest) {
+  kernel_.name = nest.name;
+  kernel_.label = nest.label;
+  kernel_.loc = nest.loc;
+  for (const NestParam& p : nest.params) {
+    names_[p.name] = 0;
+    kernel_.params.push_back({.name = p.name,
+                              .type = p.type,
+                              .stored = p.type.dtype,
+                              .access = p.written ? KernelAccess::kWrite : KernelAccess::kRead});
+  }
+}
+
+std::string KernelBuilder::Unique(absl::string_view name) {
+  const auto [it, fresh] = names_.try_emplace(std::string(name), 0);
+  return fresh ? std::string(name) : Unique(absl::StrCat(name, "_", ++it->second));
+}
+
+Expr KernelBuilder::IndexVar(absl::string_view name, int64_t extent, VarId* id) {
+  *id = pool().Declare({.name = Unique(name), .lo = 0, .hi = extent - 1});
+  return pool().Var(*id);
+}
+
+Expr KernelBuilder::ValueVar(absl::string_view name, DType dtype, VarId* id) {
+  *id = pool().Declare({.name = Unique(name), .dtype = dtype});
+  return pool().Var(*id);
+}
+
+uint32_t KernelBuilder::AddAlloc(absl::string_view name, AllocSpace space, DType dtype, std::vector<int64_t> extents) {
+  kernel_.allocs.push_back({.name = Unique(name), .space = space, .dtype = dtype, .extents = std::move(extents)});
+  return static_cast<uint32_t>(kernel_.allocs.size() - 1);
+}
+
+Expr KernelBuilder::Read(uint32_t alloc, Index index) {
+  return pool().AllocLoad(alloc, index, kernel_.allocs[alloc].dtype);
+}
+
+Expr KernelBuilder::At(ExprId value, const AxisMap& axes, const StageMap& stages) {
+  Substitution s{.pool = &pool()};
+  for (const auto& [axis, e] : axes) s.vars[axis] = e;
+  s.context = const_cast<StageMap*>(&stages);
+  s.hooks.emplace_back(ExprKind::kStage, [](void* context, Expr original, Index) {
+    const StageMap& map = *static_cast<const StageMap*>(context);
+    const auto it = map.find(original.node().ref);
+    AGC_CHECK(it != map.end());
+    return it->second;
+  });
+  return Substitute(nest_.at(value), s);
+}
+
+void KernelBuilder::EmitMerge(const Combiner& combiner, absl::Span<const uint32_t> acc, absl::Span<const Expr> values,
+                              std::vector<Stmt>& body) {
+  std::vector<Expr> state, merged(acc.size());
+  for (uint32_t a : acc) state.push_back(Read(a));
+  combiner.merge(state, values, absl::MakeSpan(merged));
+  if (acc.size() == 1) {
+    body.push_back(SetAlloc(acc[0], {}, merged[0]));
+    return;
+  }
+  std::vector<Expr> named;  // all components are computed from the old state before any is set
+  for (size_t c = 0; c < acc.size(); ++c) {
+    VarId v = 0;
+    named.push_back(ValueVar("next", merged[c].dtype(), &v));
+    body.push_back(LetStmt(v, merged[c]));
+  }
+  for (size_t c = 0; c < acc.size(); ++c) body.push_back(SetAlloc(acc[c], {}, named[c]));
+}
+
+std::vector<uint32_t> KernelBuilder::EmitAccumulators(const NestStage& stage, std::vector<Stmt>& body) {
+  std::vector<uint32_t> acc;
+  for (int c = 0; c < stage.combiner->components; ++c) {
+    const Component& component = nest_.components[stage.first_component + static_cast<uint32_t>(c)];
+    acc.push_back(AddAlloc(component.name, AllocSpace::kRegister, component.dtype));
+    Stmt alloc{.kind = StmtKind::kAlloc};
+    alloc.target = acc.back();
+    body.push_back(alloc);
+    body.push_back(SetAlloc(acc.back(), {}, pool().Const(stage.combiner->identity(c, component.dtype))));
+  }
+  return acc;
+}
+
+namespace {
+// The values a stage merges at one element: its own, or the product of a contraction's sides.
+std::vector<Expr> ElementOf(KernelBuilder& b, const NestStage& stage, const AxisMap& axes, const StageMap& stages) {
+  std::vector<Expr> values;
+  for (ExprId id : stage.values) values.push_back(b.At(id, axes, stages));
+  if (stage.kind == StageKind::kContract) values = {values[0] * values[1]};
+  return values;
+}
+}  // namespace
+
+void KernelBuilder::EmitStage(const NestStage& stage, const AxisMap& axes, StageMap& stages, std::vector<Stmt>& body) {
+  if (stage.kind == StageKind::kMap) {
+    for (size_t c = 0; c < stage.values.size(); ++c) {
+      VarId v = 0;
+      const Component& component = nest_.components[stage.first_component + c];
+      const Expr value = At(stage.values[c], axes, stages);
+      stages[stage.first_component + static_cast<uint32_t>(c)] = ValueVar(component.name, component.dtype, &v);
+      body.push_back(LetStmt(v, value, stage.loc));
+    }
+    return;
+  }
+  const std::vector<uint32_t> acc = EmitAccumulators(stage, body);
+  AxisMap inner = axes;
+  std::vector<VarId> vars;
+  for (VarId axis : stage.over) {
+    VarId v = 0;
+    inner[axis] = IndexVar(nest_.pool->var(axis).name, nest_.extent(axis), &v);
+    vars.push_back(v);
+  }
+  std::vector<Stmt> loop;
+  EmitMerge(*stage.combiner, acc, ElementOf(*this, stage, inner, stages), loop);
+  if (stage.when.valid()) loop = {IfStmt(At(stage.when, inner, stages), std::move(loop))};
+  for (size_t i = vars.size(); i-- > 0;) {
+    loop = {
+        ForStmt(ForMode::kSerial, vars[i], pool().Int(0), pool().Int(nest_.extent(stage.over[i])), std::move(loop))};
+  }
+  body.insert(body.end(), std::make_move_iterator(loop.begin()), std::make_move_iterator(loop.end()));
+  for (size_t c = 0; c < acc.size(); ++c) {
+    VarId v = 0;
+    const Component& component = nest_.components[stage.first_component + c];
+    const Expr value = Read(acc[c]);
+    stages[stage.first_component + static_cast<uint32_t>(c)] = ValueVar(component.name, component.dtype, &v);
+    body.push_back(LetStmt(v, value, stage.loc));
+  }
+}
+
+void KernelBuilder::EmitStore(const NestStore& store, const AxisMap& axes, const StageMap& stages,
+                              std::vector<Stmt>& body) {
+  std::vector<Expr> index;
+  for (ExprId id : store.index) index.push_back(At(id, axes, stages));
+  body.push_back(SetBuffer(store.param, index, At(store.value, axes, stages), nest_.loc));
+}
+
+std::vector<Stmt> KernelBuilder::Below(Expr index, int64_t n, absl::string_view name, bool uniform,
+                                       absl::FunctionRef<std::vector<Stmt>(Expr)> make) {
+  if (index.node().hi < n) return make(index);
+  VarId v = 0;
+  const Expr proven = IndexVar(name, n, &v);
+  std::vector<Stmt> body = {LetStmt(v, index)};
+  std::vector<Stmt> rest = make(proven);
+  body.insert(body.end(), std::make_move_iterator(rest.begin()), std::make_move_iterator(rest.end()));
+  return {IfStmt(InRange(index, n), std::move(body), uniform)};
+}
+
+absl::Status KernelBuilder::Over(int64_t groups, int64_t local, const Target& target,
+                                 absl::FunctionRef<std::vector<Stmt>(Expr group, Expr t)> make) {
+  const int64_t gx = std::min(groups, target.max_groups_x), gy = (groups + gx - 1) / gx;
+  if (gy > target.max_groups_y) {
+    return absl::ResourceExhaustedError(absl::StrCat(nest_.name, ": ", groups,
+                                                     " workgroups are needed, the target allows ", target.max_groups_x,
+                                                     " x ", target.max_groups_y));
+  }
+  VarId x = 0, y = 0, t = 0;
+  const Expr group = IndexVar("g", gx, &x) + (gy > 1 ? IndexVar("gy", gy, &y) * gx : pool().Int(0));
+  std::vector<Stmt> body = make(group, IndexVar("t", local, &t));
+  const auto loop = [&](ForMode mode, VarId v, int64_t n, int dim) {
+    body = {ForStmt(mode, v, pool().Int(0), pool().Int(n), std::move(body), dim)};
+  };
+  loop(ForMode::kLocal, t, local, 0);
+  loop(ForMode::kWorkgroup, x, gx, 0);
+  if (gy > 1) loop(ForMode::kWorkgroup, y, gy, 1);
+  kernel_.local = {local, 1, 1};
+  kernel_.parts.push_back({.groups = {gx, gy, 1}, .body = std::move(body)});
+  return absl::OkStatus();
+}
+
+absl::Status KernelBuilder::OverFlat(int64_t total, int64_t local, const Target& target,
+                                     absl::FunctionRef<std::vector<Stmt>(Expr flat)> make) {
+  return Over((total + local - 1) / local, local, target,
+              [&](Expr group, Expr t) { return Below(group * local + t, total, "i", /*uniform=*/false, make); });
+}
+
+absl::Status KernelBuilder::OverGroups(int64_t items, int64_t threads, const Target& target,
+                                       absl::FunctionRef<std::vector<Stmt>(Expr item, Expr t)> make) {
+  return Over(items, threads, target, [&](Expr item, Expr t) {
+    return Below(item, items, "row", /*uniform=*/true, [&](Expr row) { return make(row, t); });
+  });
+}
+
+}  // namespace agc

@@ -1,0 +1,80 @@
+// What families build with: a kernel under construction, axes mapped to expressions of loop variables, and stages
+// evaluated inside one invocation. A family only says which expression stands for each axis and wraps the substituted
+// values in statements; the canonical index arithmetic does the rest.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "passes/schedules/family.h"
+
+namespace agc {
+
+using AxisMap = std::map<VarId, Expr>;      // nest axis -> expression in the kernel's pool
+using StageMap = std::map<uint32_t, Expr>;  // component of the nest -> its value here
+
+Stmt ForStmt(ForMode mode, VarId var, Expr begin, Expr end, std::vector<Stmt> body, int dim = 0);
+Stmt IfStmt(Expr cond, std::vector<Stmt> body, bool uniform = false);
+Stmt LetStmt(VarId var, Expr value, Loc loc = {});
+Stmt SetAlloc(uint32_t alloc, std::vector<Expr> index, Expr value);
+Stmt SetBuffer(uint32_t param, absl::Span<const Expr> index, Expr value, Loc loc = {});
+Stmt BarrierStmt(Fence fence);
+
+// Product of extents.
+int64_t Extent(const Nest& nest, absl::Span<const VarId> axes);
+// Values of `axes` at a mixed-radix position, the last axis fastest.
+void Unflatten(const Nest& nest, absl::Span<const VarId> axes, Expr flat, AxisMap& map);
+// Axes that a store's index and value mention, in the order of the index.
+std::vector<VarId> StoreAxes(const Nest& nest, const NestStore& store);
+
+class KernelBuilder {
+ public:
+  explicit KernelBuilder(const Nest& nest);
+
+  ExprPool& pool() { return *kernel_.pool; }
+  Kernel& kernel() { return kernel_; }
+  const Nest& nest() const { return nest_; }
+  Expr IndexVar(absl::string_view name, int64_t extent, VarId* id);  // unique name, range [0, extent - 1]
+  Expr ValueVar(absl::string_view name, DType dtype, VarId* id);
+  uint32_t AddAlloc(absl::string_view name, AllocSpace space, DType dtype, std::vector<int64_t> extents = {});
+  Expr Read(uint32_t alloc, Index index = {});
+
+  // An expression of the nest with its axes and stage reads replaced. Stage reads must be at the stage's own axes.
+  Expr At(ExprId value, const AxisMap& axes, const StageMap& stages);
+
+  // Evaluates a stage serially in one invocation, its result in registers; appends to `body` and adds to `stages`.
+  void EmitStage(const NestStage& stage, const AxisMap& axes, StageMap& stages, std::vector<Stmt>& body);
+  // Stores whose axes all are in `axes`, in order.
+  void EmitStore(const NestStore& store, const AxisMap& axes, const StageMap& stages, std::vector<Stmt>& body);
+  // acc := merge(acc, values); acc are register allocs, one per component.
+  void EmitMerge(const Combiner& combiner, absl::Span<const uint32_t> acc, absl::Span<const Expr> values,
+                 std::vector<Stmt>& body);
+  std::vector<uint32_t> EmitAccumulators(const NestStage& stage, std::vector<Stmt>& body);  // set to the identity
+
+  // `make` for an index below n: under a guard where the range does not prove it, with a let of the proven range.
+  std::vector<Stmt> Below(Expr index, int64_t n, absl::string_view name, bool uniform,
+                          absl::FunctionRef<std::vector<Stmt>(Expr)> make);
+  // Workgroups of `local` invocations over `total` items, folded over x and y within the target's limits; the item
+  // number is passed to `make`.
+  absl::Status OverFlat(int64_t total, int64_t local, const Target& target,
+                        absl::FunctionRef<std::vector<Stmt>(Expr flat)> make);
+  // One workgroup of `threads` invocations per item.
+  absl::Status OverGroups(int64_t items, int64_t threads, const Target& target,
+                          absl::FunctionRef<std::vector<Stmt>(Expr item, Expr t)> make);
+  Kernel Take() { return std::move(kernel_); }
+
+ private:
+  std::string Unique(absl::string_view name);
+  absl::Status Over(int64_t groups, int64_t local, const Target& target,
+                    absl::FunctionRef<std::vector<Stmt>(Expr group, Expr t)> make);
+  const Nest& nest_;
+  Kernel kernel_ = {};
+  std::map<std::string, int, std::less<>> names_ = {};
+};
+
+// Binds every kernel parameter to the nest parameter of the same number.
+std::vector<int32_t> SameArgs(const Nest& nest);
+
+}  // namespace agc
