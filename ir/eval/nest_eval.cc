@@ -329,7 +329,7 @@ absl::Status RunNest(const Nest& nest, absl::Span<HostTensor* const> params, Eva
   return NestRun(nest, params, mode, nullptr).Run();
 }
 
-absl::StatusOr<std::vector<HostTensor>> EvaluateNest(const Nest& nest, absl::Span<const HostTensor> inputs,
+absl::StatusOr<std::vector<HostTensor>> EvaluateNest(const Nest& nest, absl::Span<const HostTensor* const> inputs,
                                                      EvalMode mode) {
   std::vector<HostTensor> all;  // of the written parameters
   std::vector<HostTensor*> params;
@@ -340,7 +340,7 @@ absl::StatusOr<std::vector<HostTensor>> EvaluateNest(const Nest& nest, absl::Spa
     if (!p.written && next == inputs.size())
       return absl::InvalidArgumentError(absl::StrCat("nest @", nest.name, ": no tensor for %", p.name));
     all.push_back(p.written ? HostTensor::Zeros(EvalType(p.type, mode)) : HostTensor());
-    params.push_back(p.written ? &all.back() : const_cast<HostTensor*>(&inputs[next++]));  // only read
+    params.push_back(p.written ? &all.back() : const_cast<HostTensor*>(inputs[next++]));  // only read
     written.emplace_back(p.written ? static_cast<size_t>(p.type.elements()) : 0);
   }
   if (next != inputs.size())
@@ -358,6 +358,13 @@ absl::StatusOr<std::vector<HostTensor>> EvaluateNest(const Nest& nest, absl::Spa
     outputs.push_back(std::move(all[i]));
   }
   return outputs;
+}
+
+absl::StatusOr<std::vector<HostTensor>> EvaluateNest(const Nest& nest, absl::Span<const HostTensor> inputs,
+                                                     EvalMode mode) {
+  std::vector<const HostTensor*> pointers;
+  for (const HostTensor& t : inputs) pointers.push_back(&t);
+  return EvaluateNest(nest, absl::Span<const HostTensor* const>(pointers), mode);
 }
 
 }  // namespace agc

@@ -16,6 +16,8 @@ namespace agc {
 
 // The written parameters' values, given those that are only read, both in the order of nest.params. Every element must
 // be written. The types are those of the parameters, f64 for floats under kDouble (inputs may be either).
+absl::StatusOr<std::vector<HostTensor>> EvaluateNest(const Nest& nest, absl::Span<const HostTensor* const> inputs,
+                                                     EvalMode mode);
 absl::StatusOr<std::vector<HostTensor>> EvaluateNest(const Nest& nest, absl::Span<const HostTensor> inputs,
                                                      EvalMode mode);
 // The same in place: one tensor per parameter; written ones keep the elements that no store reaches.
