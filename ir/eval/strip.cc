@@ -14,7 +14,8 @@ namespace {
 // Turns expressions into instructions, each node once, arguments before users.
 class Compiler {
  public:
-  Compiler(ExprPool& pool, absl::FunctionRef<VarRole(VarId)> role, bool (*varying_load)(const ExprNode&))
+  Compiler(ExprPool& pool, absl::FunctionRef<VarRole(VarId)> role,
+           absl::FunctionRef<bool(const ExprNode&)> varying_load)
       : pool_(pool), role_(role), varying_load_(varying_load), first_(pool.size(), UINT32_MAX) {}
 
   uint32_t RegOf(Expr e) {
@@ -72,7 +73,7 @@ class Compiler {
       inner = inner || inner_[reg];
     }
     const bool load = n.kind == ExprKind::kLoad || n.kind == ExprKind::kAllocLoad || n.kind == ExprKind::kStage;
-    if (load && varying_load_ != nullptr && varying_load_(n)) uniform = false;
+    if (load && varying_load_(n)) uniform = false;
     if (n.kind == ExprKind::kVec) {  // its lanes may differ in what they depend on
       const uint32_t reg = NewRegs(n.lanes, uniform, inner);
       for (int c = 0; c < n.lanes; ++c) {
@@ -118,7 +119,7 @@ class Compiler {
 
   ExprPool& pool_;
   absl::FunctionRef<VarRole(VarId)> role_;
-  bool (*varying_load_)(const ExprNode&);
+  absl::FunctionRef<bool(const ExprNode&)> varying_load_;
   std::vector<uint32_t> first_;  // by node
   std::vector<bool> inner_ = {};
   StripCode out_ = {};
@@ -312,7 +313,7 @@ void DecodeElements(DType dtype, const uint8_t* bytes, const int64_t* elements, 
 }
 
 StripCode CompileStrip(ExprPool& pool, absl::Span<const Expr> roots, absl::FunctionRef<VarRole(VarId)> role,
-                       bool (*varying_load)(const ExprNode&)) {
+                       absl::FunctionRef<bool(const ExprNode&)> varying_load) {
   Compiler compiler(pool, role, varying_load);
   std::vector<uint32_t> regs;
   for (Expr e : roots) regs.push_back(compiler.RegOf(e));

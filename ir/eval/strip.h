@@ -54,9 +54,10 @@ struct StripCode {
   std::vector<uint32_t> roots = {};  // first register of each root
 };
 
-// Loads that `varying_load` names are made per lane even where their indices are uniform; null: none.
-StripCode CompileStrip(ExprPool& pool, absl::Span<const Expr> roots, absl::FunctionRef<VarRole(VarId)> role,
-                       bool (*varying_load)(const ExprNode&) = nullptr);
+// Loads for which `varying_load` holds are made per lane even where their indices are uniform.
+StripCode CompileStrip(
+    ExprPool& pool, absl::Span<const Expr> roots, absl::FunctionRef<VarRole(VarId)> role,
+    absl::FunctionRef<bool(const ExprNode&)> varying_load = [](const ExprNode&) { return false; });
 
 // Operands of a load, resolved to memory.
 struct StripLoad {
