@@ -32,16 +32,23 @@ Value CrossEntropyDecompose(Rule& s) {
   const Value logits = Wide(s.x[0]);
   const Value hit = OneHot(s.x[1], logits.dim(1), DType::kBool), logp = LogSoftmax(logits);
   const Value sum = ReduceSum(Where(hit, logp, FullLike(logp, 0)));
-  return CastTo(sum * (-1.0 / static_cast<double>(logits.dim(0))), s.x[0].dtype());
+  return CastTo(-sum / static_cast<double>(logits.dim(0)), s.x[0].dtype());
+}
+
+// Whether each label is a class, compared in a dtype that holds the number of classes.
+Value IsClass(Value labels, int64_t classes) {
+  if (SizeOf(labels.dtype()) < 4) labels = CastTo(labels, DType::kI32);
+  const Value below = Less(labels, FullLike(labels, static_cast<double>(classes)));
+  return IsSigned(labels.dtype()) ? LogicalAnd(below, GreaterEqual(labels, FullLike(labels, 0))) : below;
 }
 
 void CrossEntropyVjp(Vjp& s) {
   const Value logits = Wide(s.x[0]), labels = s.x[1];
   const int64_t n = logits.dim(0), classes = logits.dim(1);
-  const Value hot = OneHot(labels, classes, logits.dtype());
-  const Value each =
-      Wide(s.g) * (ReduceSum(hot, {1}, true) * (1.0 / static_cast<double>(n)));  // 0 where no class is hit
-  s.dx[0] = CastTo((Softmax(logits) - hot) * each, s.x[0].dtype());
+  const Value share = Wide(s.g) / static_cast<double>(n);
+  const Value each = Where(IsClass(labels, classes), share, ScalarLike(share, 0, Loc::Here()));
+  const Value difference = Softmax(logits) - OneHot(labels, classes, logits.dtype());
+  s.dx[0] = CastTo(difference * Reshape(each, {n, 1}), s.x[0].dtype());
 }
 
 // ---------------------------------------------------------------- mse
@@ -58,7 +65,8 @@ Value MseDecompose(Rule& s) { return CastTo(ReduceMean(Square(Wide(s.x[0]) - Wid
 
 void MseVjp(Vjp& s) {
   const Value difference = Wide(s.x[0]) - Wide(s.x[1]);
-  s.dx[0] = CastTo(difference * (Wide(s.g) * (2.0 / static_cast<double>(s.x[0].type().elements()))), s.x[0].dtype());
+  const double n = static_cast<double>(s.x[0].type().elements());
+  s.dx[0] = CastTo(difference * (Wide(s.g) * 2.0 / n), s.x[0].dtype());
   s.dx[1] = -s.dx[0];
 }
 

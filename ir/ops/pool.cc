@@ -150,7 +150,7 @@ Expr Mean(At& s, const Window2d& w, absl::FunctionRef<Expr(Index)> read) {
   const DType wide = AccumulatorOf(s.out().dtype);
   const std::vector<Expr> sum =
       s.Reduce("add", {w.kernel[0], w.kernel[1]}, [&](Index k) { return std::vector<Expr>{Cast(read(k), wide)}; });
-  return Cast(sum[0] * Number(s.pool, wide, 1.0 / static_cast<double>(w.taps())), s.out().dtype);
+  return Cast(Alu("div", {sum[0], Number(s.pool, wide, static_cast<double>(w.taps()))}), s.out().dtype);
 }
 
 Expr AvgPoolAt(At& s, Index i) {
