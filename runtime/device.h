@@ -21,9 +21,12 @@ struct DeviceOptions {
   // Empty: the first discrete, else integrated, else virtual, else software device. Digits: the number in
   // ListDevices(). Else a part of the name, in any case.
   std::string name_or_index = {};
-  bool validation = false;            // Khronos layer with synchronization validation; messages go to stderr
-  std::string abi = {};               // "bindings" or "addresses": only variants with that ABI are taken; empty: any
-  uint64_t max_allocation_bytes = 0;  // smaller than the device's own limit, for tests; 0: the device's
+  bool validation = false;  // Khronos layer with synchronization validation; messages go to stderr
+  std::string abi = {};     // "bindings" or "addresses": only variants with that ABI are taken; empty: any
+  // For tests, to take the paths of other devices: a smaller limit of one allocation (0: the device's own), and no
+  // mapping of device memory, as on a discrete device.
+  uint64_t max_allocation_bytes = 0;
+  bool never_map = false;
 };
 
 struct DeviceInfo {

@@ -57,7 +57,7 @@ Status CreateInstance(const DeviceOptions& options, DeviceState* state) {
   info.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
   info.pApplicationInfo = &app;
   const char* layer = kValidationLayer;
-  const char* extension = VK_EXT_DEBUG_UTILS_EXTENSION_NAME;
+  const char* extensions[] = {VK_EXT_DEBUG_UTILS_EXTENSION_NAME, VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME};
   const VkValidationFeatureEnableEXT enable = VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT;
   VkValidationFeaturesEXT features = {};
   VkDebugUtilsMessengerCreateInfoEXT messenger = MessengerInfo(state);
@@ -72,8 +72,8 @@ Status CreateInstance(const DeviceOptions& options, DeviceState* state) {
     info.pNext = &features;
     info.enabledLayerCount = 1;
     info.ppEnabledLayerNames = &layer;
-    info.enabledExtensionCount = 1;
-    info.ppEnabledExtensionNames = &extension;
+    info.enabledExtensionCount = 2;
+    info.ppEnabledExtensionNames = extensions;
   }
   if (VkResult result = vkCreateInstance(&info, nullptr, &state->instance); result != VK_SUCCESS) {
     return Status(Code::kNotFound, std::string("no Vulkan: vkCreateInstance returned ") + VkResultName(result));
