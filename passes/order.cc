@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "passes/element_rule.h"
+#include "passes/flat_plan.h"
 #include "passes/memory/planner.h"
 #include "passes/registry.h"
 #include "passes/step_uses.h"
@@ -228,13 +229,13 @@ class Scheduler {
   std::vector<int32_t> unused_ = {}, total_ = {};  // by class: steps that use it, not yet taken and all
 };
 
-int64_t PeakBytes(const Orderer& o, const std::vector<int32_t>& epochs) {
+int64_t PeakBytes(const Orderer& o, const std::vector<int32_t>& epochs, int64_t align) {
   const std::vector<Life> lives = LivesOf(o.program, o.graph, {epochs.begin(), epochs.end()});
   std::vector<memory::Interval> intervals;
   for (size_t b = 0; b < lives.size(); ++b) {
     if (o.bytes[b] > 0 && lives[b].first >= 0) intervals.push_back({o.bytes[b], lives[b].first, lives[b].last});
   }
-  return memory::LiveBound(intervals, 16);
+  return memory::LiveBound(intervals, align);
 }
 
 bool OrderGraph(const Program& program, const PassContext& context, Graph& graph) {
@@ -246,7 +247,7 @@ bool OrderGraph(const Program& program, const PassContext& context, Graph& graph
   int64_t lowest = INT64_MAX;
   for (Policy policy : {Policy::kEarly, Policy::kFrees, Policy::kHelpsFree, Policy::kLate}) {
     std::vector<int32_t> tried = Scheduler(o, policy).Run();
-    const int64_t peak = PeakBytes(o, tried);
+    const int64_t peak = PeakBytes(o, tried, PlanAlignment(context.target));
     if (peak < lowest) {
       lowest = peak;
       epochs = std::move(tried);

@@ -67,18 +67,27 @@ absl::Status PlaceStates(const Program& program, const StateLayout& layout, int6
   return absl::OkStatus();
 }
 
+// Residents in the order of the graph's parameters.
 void PlaceInterface(int64_t align, Graph& graph) {
   Bump host{.align = align};
   for (Buffer& b : graph.buffers) {
     if (b.kind == BufferKind::kInput || b.kind == BufferKind::kParam || b.kind == BufferKind::kOutput) {
       Place(b, rt::kHostArena, host.Take(b));
     }
-    if (b.kind == BufferKind::kResident) {
-      Place(b, static_cast<int64_t>(graph.arena_sizes.size()), 0);
-      graph.arena_sizes.push_back(b.size);
-    }
   }
   graph.arena_sizes[rt::kHostArena] = host.end;
+  const auto place_resident = [&](Buffer& b) {
+    Place(b, static_cast<int64_t>(graph.arena_sizes.size()), 0);
+    graph.arena_sizes.push_back(b.size);
+  };
+  for (const GraphParam& p : graph.params) {
+    for (Buffer& b : graph.buffers) {
+      if (b.kind == BufferKind::kResident && b.arena < 0 && b.symbol == p.name) place_resident(b);
+    }
+  }
+  for (Buffer& b : graph.buffers) {
+    if (b.kind == BufferKind::kResident && b.arena < 0) place_resident(b);
+  }
 }
 
 void PlaceTemporaries(const Program& program, PassContext& context, int64_t align, Graph& graph) {
