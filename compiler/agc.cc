@@ -1,0 +1,38 @@
+#include "compiler/agc.h"
+
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "codegen/bundle_writer.h"
+
+namespace agc {
+
+absl::Status AsStatus(const rt::Status& status) {
+  static constexpr absl::StatusCode kCodes[] = {absl::StatusCode::kOk,
+                                                absl::StatusCode::kInvalidArgument,
+                                                absl::StatusCode::kNotFound,
+                                                absl::StatusCode::kUnimplemented,
+                                                absl::StatusCode::kResourceExhausted,
+                                                absl::StatusCode::kDataLoss,
+                                                absl::StatusCode::kFailedPrecondition,
+                                                absl::StatusCode::kInternal};
+  return status.ok() ? absl::OkStatus() : absl::Status(kCodes[static_cast<int>(status.code())], status.message());
+}
+
+Bundle::Bundle(rt::Bundle content) : content_(std::move(content)), bytes_(WriteBundle(content_)) {}
+
+absl::Status Bundle::WriteFile(const std::string& path) const {
+  std::ofstream file(path, std::ios::binary);
+  file.write(reinterpret_cast<const char*>(bytes_.data()), static_cast<std::streamsize>(bytes_.size()));
+  file.close();
+  return file ? absl::OkStatus() : absl::UnavailableError(absl::StrCat(path, ": cannot be written"));
+}
+
+absl::StatusOr<Bundle> Compile(const Module& module, absl::string_view target, CompileOptions options) {
+  AGC_RETURN_IF_ERROR(module.status());
+  AGC_ASSIGN_OR_RETURN(const Target parsed, ParseTarget(target));
+  AGC_ASSIGN_OR_RETURN(rt::Bundle content, CompileProgram(Clone(module.program()), parsed, options));
+  return Bundle(std::move(content));
+}
+
+}  // namespace agc
