@@ -13,7 +13,9 @@ namespace {
 Value Reduced(absl::string_view op, Value x, Ints axes, bool keep_dims, Loc loc) {
   const int rank = x.rank();
   const bool legal = std::all_of(axes.begin(), axes.end(), [&](int64_t a) { return a >= -rank && a < rank; });
-  if (legal) axes = PositiveAxes(axes, rank);
+  const Ints sorted = legal ? PositiveAxes(axes, rank) : axes;
+  if (std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end())
+    axes = sorted;  // else the message shows them as given
   return Emit(op, {x}, {Attr{"axes", axes}, Attr{"keep_dims", keep_dims}}, loc);
 }
 
