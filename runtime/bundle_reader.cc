@@ -73,24 +73,15 @@ std::vector<To> Copy(const Vector& v) {
   return items;
 }
 
+// clang-format off
 FlatBuffer ReadBuffer(const fb::Buffer& b) {
-  return {.name = Str(b.name()),
-          .kind = static_cast<BufferKind>(b.kind()),
-          .arena = b.arena(),
-          .offset = b.offset(),
-          .size = b.size(),
-          .first_step = b.first_step(),
-          .last_step = b.last_step(),
-          .alias = b.alias()};
+  return {.name = Str(b.name()), .kind = static_cast<BufferKind>(b.kind()), .arena = b.arena(), .offset = b.offset(),
+          .size = b.size(), .first_step = b.first_step(), .last_step = b.last_step(), .alias = b.alias()};
 }
 
 FlatStep ReadStep(const fb::Step& s) {
-  FlatStep step = {.kind = static_cast<StepKind>(s.kind()),
-                   .kernel = s.kernel(),
-                   .groups = Three(*s.groups()),
-                   .fill_word = s.fill_word(),
-                   .label = Str(s.label()),
-                   .origin = Str(s.origin())};
+  FlatStep step = {.kind = static_cast<StepKind>(s.kind()), .kernel = s.kernel(), .groups = Three(*s.groups()),
+                   .fill_word = s.fill_word(), .label = Str(s.label()), .origin = Str(s.origin())};
   for (const fb::Arg& a : Copy<fb::Arg>(*s.args())) {
     step.args.push_back({a.buffer(), a.offset(), a.size(), static_cast<Access>(a.access())});
   }
@@ -98,54 +89,39 @@ FlatStep ReadStep(const fb::Step& s) {
 }
 
 FlatPlan ReadPlan(const fb::Plan& p) {
-  return {.arena_sizes = Copy<uint64_t>(*p.arena_sizes()),
-          .buffers = List(p.buffers(), ReadBuffer),
+  return {.arena_sizes = Copy<uint64_t>(*p.arena_sizes()), .buffers = List(p.buffers(), ReadBuffer),
           .steps = List(p.steps(), ReadStep)};
 }
 
 Signature ReadSignature(const fb::Signature& s) {
-  return {.name = Str(s.name()),
-          .dtype = static_cast<DType>(s.dtype()),
-          .dims = Copy<int64_t>(*s.dims()),
-          .buffer = s.buffer(),
-          .each_step = s.each_step()};
+  return {.name = Str(s.name()), .dtype = static_cast<DType>(s.dtype()), .dims = Copy<int64_t>(*s.dims()),
+          .buffer = s.buffer(), .each_step = s.each_step()};
 }
 
 Entry ReadEntry(const fb::Entry& e) {
-  return {.name = Str(e.name()),
-          .inputs = List(e.inputs(), ReadSignature),
-          .residents = List(e.residents(), ReadSignature),
-          .params = List(e.params(), ReadSignature),
-          .outputs = List(e.outputs(), ReadSignature),
-          .ring = e.ring(),
-          .run_index_state = e.run_index_state(),
-          .bound_bytes = e.bound_bytes(),
-          .plan = ReadPlan(*e.plan())};
+  return {.name = Str(e.name()), .inputs = List(e.inputs(), ReadSignature),
+          .residents = List(e.residents(), ReadSignature), .params = List(e.params(), ReadSignature),
+          .outputs = List(e.outputs(), ReadSignature), .ring = e.ring(), .run_index_state = e.run_index_state(),
+          .bound_bytes = e.bound_bytes(), .plan = ReadPlan(*e.plan())};
 }
 
 State ReadState(const fb::State& s) {
-  return {.name = Str(s.name()),
-          .dtype = static_cast<DType>(s.dtype()),
-          .dims = Copy<int64_t>(*s.dims()),
-          .offset = s.offset(),
-          .trainable = s.trainable(),
-          .hidden = s.hidden()};
+  return {.name = Str(s.name()), .dtype = static_cast<DType>(s.dtype()), .dims = Copy<int64_t>(*s.dims()),
+          .offset = s.offset(), .trainable = s.trainable(), .hidden = s.hidden()};
 }
 
 Variant ReadVariant(const fb::Variant& v) {
   const fb::Requirements& r = *v.requirements();
-  Variant variant = {.requires_ = {.target_text = Str(r.target_text()),
-                                   .abi = static_cast<BufferAbi>(r.abi()),
-                                   .shared_bytes = r.shared_bytes(),
-                                   .invocations = r.invocations(),
-                                   .storage_buffers = r.storage_buffers(),
-                                   .push_constant_bytes = r.push_constant_bytes(),
-                                   .min_subgroup_size = r.min_subgroup_size(),
-                                   .storage_range = r.storage_range()},
-                     .entries = List(v.entries(), ReadEntry)};
+  Variant variant = {
+      .requires_ = {.target_text = Str(r.target_text()), .abi = static_cast<BufferAbi>(r.abi()),
+                    .shared_bytes = r.shared_bytes(), .invocations = r.invocations(),
+                    .storage_buffers = r.storage_buffers(), .push_constant_bytes = r.push_constant_bytes(),
+                    .min_subgroup_size = r.min_subgroup_size(), .storage_range = r.storage_range()},
+      .entries = List(v.entries(), ReadEntry)};
   for (const flatbuffers::String* feature : *r.features()) variant.requires_.features.push_back(Str(feature));
   return variant;
 }
+// clang-format on
 
 Status ReadKernel(const File& file, const fb::Kernel& k, Kernel* kernel) {
   *kernel = {.name = Str(k.name()),

@@ -63,6 +63,7 @@ void ChooseFeatures(Capabilities* c, VkSubgroupFeatureFlags subgroup_operations)
   c->v12.bufferDeviceAddress = v12.bufferDeviceAddress;
   c->v12.hostQueryReset = v12.hostQueryReset;
   c->v12.shaderSubgroupExtendedTypes = v12.shaderSubgroupExtendedTypes;
+  // clang-format off
   const std::pair<const char*, VkBool32> named[] = {
       {"buffer_device_address", v12.bufferDeviceAddress},
       {"shader_float16", v12.shaderFloat16},
@@ -74,6 +75,7 @@ void ChooseFeatures(Capabilities* c, VkSubgroupFeatureFlags subgroup_operations)
       {"storage_8bit", v12.storageBuffer8BitAccess},
       {"subgroup_arithmetic", (subgroup_operations & VK_SUBGROUP_FEATURE_ARITHMETIC_BIT) != 0},
       {"subgroup_shuffle", (subgroup_operations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) != 0}};
+  // clang-format on
   for (const auto& [name, has] : named) {
     if (has) c->limits.features.push_back(name);
   }
@@ -136,15 +138,15 @@ std::string TargetText(const std::string& name, const Limits& l) {
   std::string quoted;
   for (char c : name) quoted += c == '"' || c == '\\' || static_cast<unsigned char>(c) < 32 ? '_' : c;
   std::string text = "name = \"" + quoted + "\"\nkind = " + (l.cpu ? "cpu" : "gpu") + "\n";
+  // clang-format off
   const std::pair<const char*, uint64_t> rows[] = {
-      {"shared_bytes", l.shared_bytes},       {"max_invocations", l.max_invocations},
-      {"max_local_x", l.max_local[0]},        {"max_local_y", l.max_local[1]},
-      {"max_local_z", l.max_local[2]},        {"max_groups_x", l.max_groups[0]},
-      {"max_groups_y", l.max_groups[1]},      {"max_groups_z", l.max_groups[2]},
-      {"storage_buffers", l.storage_buffers}, {"storage_range", l.storage_range},
-      {"offset_align", l.offset_align},       {"push_constant_bytes", l.push_constant_bytes},
-      {"subgroup_size", l.subgroup_size},     {"subgroup_min", l.subgroup_min},
-      {"subgroup_max", l.subgroup_max},       {"compute_units", l.compute_units}};
+      {"shared_bytes", l.shared_bytes}, {"max_invocations", l.max_invocations}, {"max_local_x", l.max_local[0]},
+      {"max_local_y", l.max_local[1]}, {"max_local_z", l.max_local[2]}, {"max_groups_x", l.max_groups[0]},
+      {"max_groups_y", l.max_groups[1]}, {"max_groups_z", l.max_groups[2]}, {"storage_buffers", l.storage_buffers},
+      {"storage_range", l.storage_range}, {"offset_align", l.offset_align},
+      {"push_constant_bytes", l.push_constant_bytes}, {"subgroup_size", l.subgroup_size},
+      {"subgroup_min", l.subgroup_min}, {"subgroup_max", l.subgroup_max}, {"compute_units", l.compute_units}};
+  // clang-format on
   for (const auto& [key, value] : rows) text += std::string(key) + " = " + Text(value) + "\n";
   text += "features = ";
   for (size_t i = 0; i < l.features.size(); ++i) text += (i > 0 ? ", " : "") + l.features[i];

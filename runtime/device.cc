@@ -103,15 +103,11 @@ Status CreateDevice(DeviceState* s) {
   info.pQueueCreateInfos = &queue;
   info.enabledExtensionCount = static_cast<uint32_t>(c.extensions.size());
   info.ppEnabledExtensionNames = c.extensions.data();
-  if (VkResult r = vkCreateDevice(s->physical, &info, nullptr, &s->device); r != VK_SUCCESS) {
-    return s->Error(r, "vkCreateDevice", s->name);
-  }
+  AGC_VK(*s, s->name, vkCreateDevice, s->physical, &info, nullptr, &s->device);
   vkGetDeviceQueue(s->device, s->queue_family, 0, &s->queue);
   VkPipelineCacheCreateInfo cache = {};
   cache.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO;
-  if (VkResult r = vkCreatePipelineCache(s->device, &cache, nullptr, &s->pipeline_cache); r != VK_SUCCESS) {
-    return s->Error(r, "vkCreatePipelineCache", s->name);
-  }
+  AGC_VK(*s, s->name, vkCreatePipelineCache, s->device, &cache, nullptr, &s->pipeline_cache);
   return Status();
 }
 

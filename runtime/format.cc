@@ -12,24 +12,16 @@ struct DTypeRow {
   const char* name;
   uint32_t size;
 };
-constexpr std::array<DTypeRow, kDTypeCount> kDTypes = {{{"f64", 8},
-                                                        {"f32", 4},
-                                                        {"f16", 2},
-                                                        {"bf16", 2},
-                                                        {"i64", 8},
-                                                        {"i32", 4},
-                                                        {"i16", 2},
-                                                        {"i8", 1},
-                                                        {"u64", 8},
-                                                        {"u32", 4},
-                                                        {"u16", 2},
-                                                        {"u8", 1},
-                                                        {"bool", 1}}};
-constexpr std::array<const char*, 9> kBufferKinds = {"input",  "resident", "param",   "state",  "const",
-                                                     "output", "temp",     "scratch", "counter"};
+// clang-format off
+constexpr std::array<DTypeRow, kDTypeCount> kDTypes = {{
+    {"f64", 8}, {"f32", 4}, {"f16", 2}, {"bf16", 2}, {"i64", 8}, {"i32", 4}, {"i16", 2}, {"i8", 1}, {"u64", 8},
+    {"u32", 4}, {"u16", 2}, {"u8", 1}, {"bool", 1}}};
+constexpr std::array<const char*, 9> kBufferKinds = {
+    "input", "resident", "param", "state", "const", "output", "temp", "scratch", "counter"};
 constexpr std::array<const char*, 8> kCodes = {
-    "OK",        "INVALID_ARGUMENT",    "NOT_FOUND", "UNIMPLEMENTED", "RESOURCE_EXHAUSTED",
-    "DATA_LOSS", "FAILED_PRECONDITION", "INTERNAL"};
+    "OK", "INVALID_ARGUMENT", "NOT_FOUND", "UNIMPLEMENTED", "RESOURCE_EXHAUSTED", "DATA_LOSS", "FAILED_PRECONDITION",
+    "INTERNAL"};
+// clang-format on
 
 }  // namespace
 

@@ -52,20 +52,6 @@ Status CreateArenas(SessionImpl& s, const MappedBundle& mapped) {
   return s.bundle.has_state_values ? UploadAll(*s.device, s.stager, s.state, mapped.state_values) : Status();
 }
 
-Status CreateCommands(SessionImpl& s) {
-  VkCommandPoolCreateInfo pool = {};
-  pool.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
-  pool.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
-  pool.queueFamilyIndex = s.device->queue_family;
-  if (VkResult r = vkCreateCommandPool(s.device->device, &pool, nullptr, &s.pool); r != VK_SUCCESS) {
-    return s.device->Error(r, "vkCreateCommandPool", "");
-  }
-  VkFenceCreateInfo fence = {};
-  fence.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
-  const VkResult r = vkCreateFence(s.device->device, &fence, nullptr, &s.fence);
-  return r == VK_SUCCESS ? Status() : s.device->Error(r, "vkCreateFence", "");
-}
-
 // One name in several entries is one binding, so it has one type.
 Status CheckResidents(const SessionImpl& s) {
   std::map<std::string, const Signature*> seen;
@@ -95,7 +81,7 @@ StatusOr<Session> Device::Load(std::span<const uint8_t> bytes, Trust trust) cons
   impl->recordings.resize(impl->entries().size());
   if (Status s = CheckResidents(*impl); !s.ok()) return s;
   if (Status s = CreatePipelines(*impl); !s.ok()) return s;
-  if (Status s = CreateCommands(*impl); !s.ok()) return s;
+  if (Status s = CreateCommandPool(*state_, &impl->pool, &impl->fence); !s.ok()) return s;
   if (Status s = CreateArenas(*impl, *mapped); !s.ok()) return s;
   return Session(std::move(impl));
 }

@@ -44,8 +44,8 @@ Status CreateBuffer(DeviceState& device, const std::string& context, Slab* slab)
     return Status(Code::kResourceExhausted, context + ": a buffer of " + std::to_string(info.size) + " bytes, " +
                                                 device.name + " allows " + std::to_string(device.max_buffer));
   }
-  const VkResult r = vkCreateBuffer(device.device, &info, nullptr, &slab->buffer);
-  return r == VK_SUCCESS ? Status() : device.Error(r, "vkCreateBuffer", context);
+  AGC_VK(device, context, vkCreateBuffer, device.device, &info, nullptr, &slab->buffer);
+  return Status();
 }
 
 Status AllocateMemory(DeviceState& device, const std::string& context, MemoryUse use, Slab* slab) {
@@ -67,43 +67,22 @@ Status AllocateMemory(DeviceState& device, const std::string& context, MemoryUse
   info.pNext = device.limits.Has("buffer_device_address") ? &flags : nullptr;
   info.allocationSize = needs.size;
   info.memoryTypeIndex = static_cast<uint32_t>(type);
-  if (VkResult r = vkAllocateMemory(device.device, &info, nullptr, &slab->memory); r != VK_SUCCESS) {
-    return device.Error(r, "vkAllocateMemory", sizes);
-  }
-  if (VkResult r = vkBindBufferMemory(device.device, slab->buffer, slab->memory, 0); r != VK_SUCCESS) {
-    return device.Error(r, "vkBindBufferMemory", sizes);
-  }
+  AGC_VK(device, sizes, vkAllocateMemory, device.device, &info, nullptr, &slab->memory);
+  AGC_VK(device, sizes, vkBindBufferMemory, device.device, slab->buffer, slab->memory, 0);
   const VkMemoryPropertyFlags mapped = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
   const std::vector<VkMemoryPropertyFlags> wanted = Wanted(device, use);
   const bool map = (wanted[0] & mapped) == mapped && (memory_type.propertyFlags & mapped) == mapped;
   if (!map) return Status();
   void* pointer = nullptr;
-  const VkResult r = vkMapMemory(device.device, slab->memory, 0, VK_WHOLE_SIZE, 0, &pointer);
+  AGC_VK(device, sizes, vkMapMemory, device.device, slab->memory, 0, VK_WHOLE_SIZE, 0, &pointer);
   slab->mapped = static_cast<uint8_t*>(pointer);
-  return r == VK_SUCCESS ? Status() : device.Error(r, "vkMapMemory", sizes);
+  return Status();
 }
 
 Status EnsureStager(DeviceState& device, Stager& s) {
   if (s.fence != VK_NULL_HANDLE) return Status();
   if (Status st = CreateArena(device, "staging", kStagingBytes, MemoryUse::kHost, {}, &s.buffer); !st.ok()) return st;
-  VkCommandPoolCreateInfo pool = {};
-  pool.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
-  pool.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
-  pool.queueFamilyIndex = device.queue_family;
-  if (VkResult r = vkCreateCommandPool(device.device, &pool, nullptr, &s.pool); r != VK_SUCCESS) {
-    return device.Error(r, "vkCreateCommandPool", "staging");
-  }
-  VkCommandBufferAllocateInfo info = {};
-  info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
-  info.commandPool = s.pool;
-  info.commandBufferCount = 1;
-  if (VkResult r = vkAllocateCommandBuffers(device.device, &info, &s.commands); r != VK_SUCCESS) {
-    return device.Error(r, "vkAllocateCommandBuffers", "staging");
-  }
-  VkFenceCreateInfo fence = {};
-  fence.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
-  const VkResult r = vkCreateFence(device.device, &fence, nullptr, &s.fence);
-  return r == VK_SUCCESS ? Status() : device.Error(r, "vkCreateFence", "staging");
+  return CreateCommandPool(device, &s.pool, &s.fence);
 }
 
 void FullBarrier(VkCommandBuffer commands) {
@@ -119,18 +98,11 @@ void FullBarrier(VkCommandBuffer commands) {
 template <typename F>
 Status RunOnce(DeviceState& device, Stager& s, const char* context, F record) {
   if (Status st = EnsureStager(device, s); !st.ok()) return st;
-  VkCommandBufferBeginInfo begin = {};
-  begin.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
-  begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
-  if (VkResult r = vkBeginCommandBuffer(s.commands, &begin); r != VK_SUCCESS) {
-    return device.Error(r, "vkBeginCommandBuffer", context);
-  }
+  if (Status st = BeginCommands(device, s.pool, context, &s.commands); !st.ok()) return st;
   FullBarrier(s.commands);
   record(s.commands);
   FullBarrier(s.commands);
-  if (VkResult r = vkEndCommandBuffer(s.commands); r != VK_SUCCESS) {
-    return device.Error(r, "vkEndCommandBuffer", context);
-  }
+  AGC_VK(device, context, vkEndCommandBuffer, s.commands);
   return SubmitAndWait(device, {s.commands}, s.fence, context);
 }
 
@@ -278,22 +250,46 @@ void DestroyStager(DeviceState& device, Stager* stager) {
   *stager = {};
 }
 
+Status CreateCommandPool(DeviceState& device, VkCommandPool* pool, VkFence* fence) {
+  VkCommandPoolCreateInfo info = {};
+  info.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
+  info.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
+  info.queueFamilyIndex = device.queue_family;
+  AGC_VK(device, "", vkCreateCommandPool, device.device, &info, nullptr, pool);
+  VkFenceCreateInfo fence_info = {};
+  fence_info.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
+  AGC_VK(device, "", vkCreateFence, device.device, &fence_info, nullptr, fence);
+  return Status();
+}
+
+Status BeginCommands(DeviceState& device, VkCommandPool pool, const std::string& context, VkCommandBuffer* commands) {
+  if (*commands == VK_NULL_HANDLE) {
+    VkCommandBufferAllocateInfo info = {};
+    info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
+    info.commandPool = pool;
+    info.commandBufferCount = 1;
+    AGC_VK(device, context, vkAllocateCommandBuffers, device.device, &info, commands);
+  }
+  VkCommandBufferBeginInfo begin = {};
+  begin.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
+  begin.flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;  // one submission holds it many times
+  AGC_VK(device, context, vkBeginCommandBuffer, *commands, &begin);
+  return Status();
+}
+
 Status SubmitAndWait(DeviceState& device, const std::vector<VkCommandBuffer>& commands, VkFence fence,
                      const std::string& context) {
   VkSubmitInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
   info.commandBufferCount = static_cast<uint32_t>(commands.size());
   info.pCommandBuffers = commands.data();
-  VkResult r = VK_SUCCESS;
   {
     const std::lock_guard<std::mutex> lock(device.queue_mutex);
-    r = vkQueueSubmit(device.queue, 1, &info, fence);
+    AGC_VK(device, context, vkQueueSubmit, device.queue, 1, &info, fence);
   }
-  if (r != VK_SUCCESS) return device.Error(r, "vkQueueSubmit", context);
-  r = vkWaitForFences(device.device, 1, &fence, VK_TRUE, UINT64_MAX);
-  if (r != VK_SUCCESS) return device.Error(r, "vkWaitForFences", context);
-  r = vkResetFences(device.device, 1, &fence);
-  return r == VK_SUCCESS ? Status() : device.Error(r, "vkResetFences", context);
+  AGC_VK(device, context, vkWaitForFences, device.device, 1, &fence, VK_TRUE, UINT64_MAX);
+  AGC_VK(device, context, vkResetFences, device.device, 1, &fence);
+  return Status();
 }
 
 }  // namespace agc::rt

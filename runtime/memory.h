@@ -64,6 +64,10 @@ Status UploadAll(DeviceState& device, Stager& stager, const Arena& arena, const 
 Status ZeroFill(DeviceState& device, Stager& stager, const Arena& arena);
 void DestroyStager(DeviceState& device, Stager* stager);
 
+// Command buffers from such a pool may be begun again. BeginCommands allocates *commands where it is null.
+Status CreateCommandPool(DeviceState& device, VkCommandPool* pool, VkFence* fence);
+Status BeginCommands(DeviceState& device, VkCommandPool pool, const std::string& context, VkCommandBuffer* commands);
+
 // Submits and waits. `context` says what ran, for the error.
 Status SubmitAndWait(DeviceState& device, const std::vector<VkCommandBuffer>& commands, VkFence fence,
                      const std::string& context);

@@ -24,13 +24,12 @@ Status CreateLayout(DeviceState& device, BufferAbi abi, uint32_t params, Layout*
     set.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO;
     set.bindingCount = params;
     set.pBindings = bindings.data();
-    const VkResult r = vkCreateDescriptorSetLayout(device.device, &set, nullptr, &layout->set_layout);
-    if (r != VK_SUCCESS) return device.Error(r, "vkCreateDescriptorSetLayout", "");
+    AGC_VK(device, "", vkCreateDescriptorSetLayout, device.device, &set, nullptr, &layout->set_layout);
     info.setLayoutCount = 1;
     info.pSetLayouts = &layout->set_layout;
   }
-  const VkResult r = vkCreatePipelineLayout(device.device, &info, nullptr, &layout->layout);
-  return r == VK_SUCCESS ? Status() : device.Error(r, "vkCreatePipelineLayout", "");
+  AGC_VK(device, "", vkCreatePipelineLayout, device.device, &info, nullptr, &layout->layout);
+  return Status();
 }
 
 Status CreatePipeline(SessionImpl& s, const Kernel& kernel, Pipeline* pipeline) {
@@ -41,9 +40,7 @@ Status CreatePipeline(SessionImpl& s, const Kernel& kernel, Pipeline* pipeline) 
   code.pCode = kernel.spirv.data();
   VkShaderModule module = VK_NULL_HANDLE;
   const std::string context = "kernel " + kernel.name;
-  if (VkResult r = vkCreateShaderModule(device.device, &code, nullptr, &module); r != VK_SUCCESS) {
-    return device.Error(r, "vkCreateShaderModule", context);
-  }
+  AGC_VK(device, context, vkCreateShaderModule, device.device, &code, nullptr, &module);
   VkPipelineRobustnessCreateInfoEXT robust = {};
   robust.sType = VK_STRUCTURE_TYPE_PIPELINE_ROBUSTNESS_CREATE_INFO_EXT;
   robust.storageBuffers = s.trust == Trust::kUntrusted ? VK_PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_ROBUST_BUFFER_ACCESS_EXT

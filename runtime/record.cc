@@ -27,29 +27,6 @@ void StepBarrier(VkCommandBuffer commands, bool transfers) {
   Barrier(commands, stages, writes, stages, writes | reads);
 }
 
-Status AllocateCommands(SessionImpl& s, VkCommandBuffer* commands) {
-  if (*commands != VK_NULL_HANDLE) return Status();
-  VkCommandBufferAllocateInfo info = {};
-  info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
-  info.commandPool = s.pool;
-  info.commandBufferCount = 1;
-  const VkResult r = vkAllocateCommandBuffers(s.device->device, &info, commands);
-  return r == VK_SUCCESS ? Status() : s.device->Error(r, "vkAllocateCommandBuffers", "");
-}
-
-Status Begin(SessionImpl& s, VkCommandBuffer commands, const std::string& context) {
-  VkCommandBufferBeginInfo info = {};
-  info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
-  info.flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;  // one submission holds it many times
-  const VkResult r = vkBeginCommandBuffer(commands, &info);
-  return r == VK_SUCCESS ? Status() : s.device->Error(r, "vkBeginCommandBuffer", context);
-}
-
-Status End(SessionImpl& s, VkCommandBuffer commands, const std::string& context) {
-  const VkResult r = vkEndCommandBuffer(commands);
-  return r == VK_SUCCESS ? Status() : s.device->Error(r, "vkEndCommandBuffer", context);
-}
-
 // One descriptor set per dispatch, from a pool that holds exactly those.
 Status AllocateSets(SessionImpl& s, const Entry& entry, Recording& rec) {
   if (s.abi() != BufferAbi::kBindings || rec.descriptors != VK_NULL_HANDLE) return Status();
@@ -67,17 +44,16 @@ Status AllocateSets(SessionImpl& s, const Entry& entry, Recording& rec) {
   pool.maxSets = static_cast<uint32_t>(layouts.size());
   pool.poolSizeCount = 1;
   pool.pPoolSizes = &size;
-  if (VkResult r = vkCreateDescriptorPool(s.device->device, &pool, nullptr, &rec.descriptors); r != VK_SUCCESS) {
-    return s.device->Error(r, "vkCreateDescriptorPool", "entry " + entry.name);
-  }
+  const std::string context = "entry " + entry.name;
+  AGC_VK(*s.device, context, vkCreateDescriptorPool, s.device->device, &pool, nullptr, &rec.descriptors);
   rec.sets.resize(layouts.size());
   VkDescriptorSetAllocateInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO;
   info.descriptorPool = rec.descriptors;
   info.descriptorSetCount = static_cast<uint32_t>(layouts.size());
   info.pSetLayouts = layouts.data();
-  const VkResult r = vkAllocateDescriptorSets(s.device->device, &info, rec.sets.data());
-  return r == VK_SUCCESS ? Status() : s.device->Error(r, "vkAllocateDescriptorSets", "entry " + entry.name);
+  AGC_VK(*s.device, context, vkAllocateDescriptorSets, s.device->device, &info, rec.sets.data());
+  return Status();
 }
 
 // Ranges are those of the arguments, rounded up to whole words: kernels may read the last bytes of a buffer of small
@@ -146,8 +122,8 @@ Status PrepareQueries(SessionImpl& s, const Entry& entry, Recording& rec) {
   info.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO;
   info.queryType = VK_QUERY_TYPE_TIMESTAMP;
   info.queryCount = static_cast<uint32_t>(2 * rec.times.size());
-  const VkResult r = vkCreateQueryPool(s.device->device, &info, nullptr, &rec.queries);
-  return r == VK_SUCCESS ? Status() : s.device->Error(r, "vkCreateQueryPool", "entry " + entry.name);
+  AGC_VK(*s.device, "entry " + entry.name, vkCreateQueryPool, s.device->device, &info, nullptr, &rec.queries);
+  return Status();
 }
 
 void RecordSteps(SessionImpl& s, const Entry& entry, Recording& rec) {
@@ -185,13 +161,13 @@ void RecordSteps(SessionImpl& s, const Entry& entry, Recording& rec) {
 
 Status RecordReset(SessionImpl& s, const Entry& entry, Recording& rec) {
   if (entry.run_index_state < 0 || rec.reset_index != VK_NULL_HANDLE) return Status();
-  if (Status status = AllocateCommands(s, &rec.reset_index); !status.ok()) return status;
   const std::string context = "entry " + entry.name;
-  if (Status status = Begin(s, rec.reset_index, context); !status.ok()) return status;
+  if (Status st = BeginCommands(*s.device, s.pool, context, &rec.reset_index); !st.ok()) return st;
   const Place index = s.state.At(s.bundle.states[entry.run_index_state].offset);
   BeginBarrier(rec.reset_index);
   vkCmdFillBuffer(rec.reset_index, index.buffer, index.offset, 4, 0);
-  return End(s, rec.reset_index, context);
+  AGC_VK(*s.device, context, vkEndCommandBuffer, rec.reset_index);
+  return Status();
 }
 
 }  // namespace
@@ -216,16 +192,15 @@ Status RecordEntry(SessionImpl& s, size_t index) {
   const Entry& entry = s.entries()[index];
   Recording& rec = s.recordings[index];
   const std::string context = "entry " + entry.name;
-  if (Status status = AllocateCommands(s, &rec.commands); !status.ok()) return status;
   if (Status status = AllocateSets(s, entry, rec); !status.ok()) return status;
   if (Status status = PrepareQueries(s, entry, rec); !status.ok()) return status;
   size_t dispatch = 0;
   for (const FlatStep& step : entry.plan.steps) {
     if (step.kind == StepKind::kDispatch && !rec.sets.empty()) WriteSet(s, entry, step, rec.sets[dispatch++]);
   }
-  if (Status status = Begin(s, rec.commands, context); !status.ok()) return status;
+  if (Status status = BeginCommands(*s.device, s.pool, context, &rec.commands); !status.ok()) return status;
   RecordSteps(s, entry, rec);
-  if (Status status = End(s, rec.commands, context); !status.ok()) return status;
+  AGC_VK(*s.device, context, vkEndCommandBuffer, rec.commands);
   if (Status status = RecordReset(s, entry, rec); !status.ok()) return status;
   rec.dirty = false;
   ++s.profile.recordings;

@@ -12,13 +12,13 @@ namespace agc::rt {
 
 enum class Code : uint8_t {
   kOk,
-  kInvalidArgument,    // the caller's mistake
-  kNotFound,           // a file, an entry, a device
-  kUnimplemented,      // not supported
-  kResourceExhausted,  // a device limit, memory
-  kDataLoss,           // a bad bundle
-  kFailedPrecondition, // e.g. a resident that is not bound
-  kInternal,           // a Vulkan error
+  kInvalidArgument,     // the caller's mistake
+  kNotFound,            // a file, an entry, a device
+  kUnimplemented,       // not supported
+  kResourceExhausted,   // a device limit, memory
+  kDataLoss,            // a bad bundle
+  kFailedPrecondition,  // e.g. a resident that is not bound
+  kInternal,            // a Vulkan error
 };
 const char* CodeName(Code code);
 
@@ -39,9 +39,9 @@ class [[nodiscard]] Status {
 template <typename T>
 class [[nodiscard]] StatusOr {
  public:
-  StatusOr(T value) : value_(std::move(value)) {}            // NOLINT: implicit by design
-  StatusOr(Status status) : status_(std::move(status)) {     // NOLINT: implicit by design
-    if (status_.ok()) std::abort();                          // a StatusOr without a value must say why
+  StatusOr(T value) : value_(std::move(value)) {}         // NOLINT: implicit by design
+  StatusOr(Status status) : status_(std::move(status)) {  // NOLINT: implicit by design
+    if (status_.ok()) std::abort();                       // a StatusOr without a value must say why
   }
   bool ok() const { return value_.has_value(); }
   const Status& status() const { return status_; }

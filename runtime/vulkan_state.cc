@@ -9,31 +9,17 @@ const char* VkResultName(VkResult result) {
     VkResult result;
     const char* name;
   };
-#define AGC_ROW(name) \
-  { name, #name }
-  static constexpr Row kRows[] = {AGC_ROW(VK_SUCCESS),
-                                  AGC_ROW(VK_NOT_READY),
-                                  AGC_ROW(VK_TIMEOUT),
-                                  AGC_ROW(VK_INCOMPLETE),
-                                  AGC_ROW(VK_ERROR_OUT_OF_HOST_MEMORY),
-                                  AGC_ROW(VK_ERROR_OUT_OF_DEVICE_MEMORY),
-                                  AGC_ROW(VK_ERROR_INITIALIZATION_FAILED),
-                                  AGC_ROW(VK_ERROR_DEVICE_LOST),
-                                  AGC_ROW(VK_ERROR_MEMORY_MAP_FAILED),
-                                  AGC_ROW(VK_ERROR_LAYER_NOT_PRESENT),
-                                  AGC_ROW(VK_ERROR_EXTENSION_NOT_PRESENT),
-                                  AGC_ROW(VK_ERROR_FEATURE_NOT_PRESENT),
-                                  AGC_ROW(VK_ERROR_INCOMPATIBLE_DRIVER),
-                                  AGC_ROW(VK_ERROR_TOO_MANY_OBJECTS),
-                                  AGC_ROW(VK_ERROR_FORMAT_NOT_SUPPORTED),
-                                  AGC_ROW(VK_ERROR_FRAGMENTED_POOL),
-                                  AGC_ROW(VK_ERROR_UNKNOWN),
-                                  AGC_ROW(VK_ERROR_OUT_OF_POOL_MEMORY),
-                                  AGC_ROW(VK_ERROR_INVALID_EXTERNAL_HANDLE),
-                                  AGC_ROW(VK_ERROR_FRAGMENTATION),
-                                  AGC_ROW(VK_ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS),
-                                  AGC_ROW(VK_ERROR_INVALID_SHADER_NV)};
+  // clang-format off
+#define AGC_ROW(name) {name, #name}
+  static constexpr Row kRows[] = {
+      AGC_ROW(VK_SUCCESS), AGC_ROW(VK_NOT_READY), AGC_ROW(VK_TIMEOUT), AGC_ROW(VK_INCOMPLETE),
+      AGC_ROW(VK_ERROR_OUT_OF_HOST_MEMORY), AGC_ROW(VK_ERROR_OUT_OF_DEVICE_MEMORY), AGC_ROW(VK_ERROR_DEVICE_LOST),
+      AGC_ROW(VK_ERROR_INITIALIZATION_FAILED), AGC_ROW(VK_ERROR_MEMORY_MAP_FAILED), AGC_ROW(VK_ERROR_UNKNOWN),
+      AGC_ROW(VK_ERROR_LAYER_NOT_PRESENT), AGC_ROW(VK_ERROR_EXTENSION_NOT_PRESENT), AGC_ROW(VK_ERROR_FRAGMENTATION),
+      AGC_ROW(VK_ERROR_FEATURE_NOT_PRESENT), AGC_ROW(VK_ERROR_INCOMPATIBLE_DRIVER), AGC_ROW(VK_ERROR_TOO_MANY_OBJECTS),
+      AGC_ROW(VK_ERROR_FRAGMENTED_POOL), AGC_ROW(VK_ERROR_OUT_OF_POOL_MEMORY), AGC_ROW(VK_ERROR_INVALID_SHADER_NV)};
 #undef AGC_ROW
+  // clang-format on
   for (const Row& row : kRows) {
     if (row.result == result) return row.name;
   }

@@ -1,5 +1,4 @@
 // Internal to the runtime: the Vulkan objects that a device's sessions share, and errors of Vulkan calls.
-//   if (VkResult r = vkCreateFence(...); r != VK_SUCCESS) return device.Error(r, "vkCreateFence", "session");
 #pragma once
 #include <vulkan/vulkan.h>
 
@@ -11,6 +10,14 @@
 #include "runtime/device.h"
 
 namespace agc::rt {
+
+// Calls a Vulkan function that returns a VkResult; returns a typed error from the caller unless it succeeds.
+//   AGC_VK(device, "session", vkCreateFence, device.device, &info, nullptr, &fence);
+#define AGC_VK(state, context, function, ...)                                        \
+  if (const VkResult agc_result = function(__VA_ARGS__); agc_result != VK_SUCCESS) { \
+    return (state).Error(agc_result, #function, context);                            \
+  }                                                                                  \
+  static_assert(true)
 
 // "VK_ERROR_DEVICE_LOST".
 const char* VkResultName(VkResult result);
