@@ -10,6 +10,7 @@
 #include "codegen/spirv.h"
 #include "ir/target.h"
 #include "runtime/device.h"
+#include "runtime/memory.h"
 
 namespace agc::rt {
 namespace {
@@ -417,6 +418,25 @@ TEST(Validation, SeesAPlantedHazard) {
     ASSERT_TRUE(s->Init(1).ok());
     EXPECT_EQ(device->validation_messages() > 0, abi == BufferAbi::kBindings);
   }
+}
+
+TEST(Devices, LossIsRemembered) {
+  DeviceState state;
+  EXPECT_EQ(state.Error(VK_ERROR_OUT_OF_DEVICE_MEMORY, "vkAllocateMemory", "5 bytes").ToString(),
+            "RESOURCE_EXHAUSTED: vkAllocateMemory returned VK_ERROR_OUT_OF_DEVICE_MEMORY (-2): 5 bytes");
+  EXPECT_TRUE(state.Alive().ok());
+  const Status lost = state.Error(VK_ERROR_DEVICE_LOST, "vkQueueSubmit", "entry step");
+  EXPECT_EQ(lost.code(), Code::kInternal);
+  EXPECT_THAT(lost.message(), HasSubstr("vkQueueSubmit returned VK_ERROR_DEVICE_LOST (-4): entry step; the device is"));
+  EXPECT_FALSE(state.Error(VK_ERROR_DEVICE_LOST, "vkWaitForFences", "later").ok());
+  EXPECT_EQ(state.Alive().message(), lost.message());
+}
+
+TEST(Devices, CutsArenas) {
+  EXPECT_EQ(CutArena(100, {{0, 40}}, 100), (ByteRanges{{0, 100}}));
+  EXPECT_EQ(CutArena(2048, {{0, 512}, {512, 1000}, {1024, 1500}, {1400, 2048}}, 1024),
+            (ByteRanges{{0, 1000}, {1024, 2048}}));
+  EXPECT_EQ(CutArena(2048, {{0, 1500}, {1536, 1600}}, 1024), (ByteRanges{{0, 1500}, {1536, 1600}}));
 }
 
 TEST(Devices, ListAndChoice) {
