@@ -76,7 +76,7 @@ struct Access {
 class Accesses {
  public:
   Accesses(const Kernel& kernel, uint32_t read, uint32_t written)
-      : kernel_(kernel), pool_(*kernel.pool), read_(read), written_(written) {
+      : pool_(*kernel.pool), read_(read), written_(written) {
     lets_.pool = &pool_;
     for (const KernelPart& part : kernel.parts) Visit(part.body);
   }
@@ -152,7 +152,6 @@ class Accesses {
     }
   }
 
-  const Kernel& kernel_;
   ExprPool& pool_;
   const uint32_t read_, written_;
   Substitution lets_ = {};

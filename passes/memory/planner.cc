@@ -126,9 +126,10 @@ PackResult Pack(absl::Span<Interval> lives, const PackOptions& options) {
     }
     const Problem problem = MakeProblem(std::move(items));
     Best best = Portfolio(problem);
-    // A part that stays below another's bound needs no search.
+    // A part that stays below another's bound needs no search, nor one within a hundredth of its own.
     const bool matters = best.placement.height * options.align > highest_bound;
-    if (matters && best.placement.height > problem.bound) Search(problem, options.search_steps, best);
+    const bool close = best.placement.height - problem.bound <= problem.bound / 100;
+    if (matters && !close) Search(problem, options.search_steps, best);
     highest_bound = std::max(highest_bound, problem.bound * options.align);
     const int64_t height = best.placement.height * options.align;
     if (height > result.height) result.method = best.method;
