@@ -134,13 +134,12 @@ absl::Status KernelMemory::Race(const KernelPlace& place, int64_t element, int l
                                          " and ", who, " without a barrier between"));
 }
 
-absl::Status KernelMemory::CheckRead(Access& a, int lane, Touch touch, bool grouped, const KernelPlace& place,
-                                     int64_t element) {
+absl::Status KernelMemory::CheckRead(Access& a, int lane, bool grouped, const KernelPlace& place, int64_t element) {
   const uint32_t epoch = grouped ? buffer_epoch_ : shared_epoch_;
   if (a.write_epoch == epoch && a.writer != lane) return Race(place, element, lane, "read", a.writer, 0);
   if (grouped && a.write_group != 0 && a.write_group != group_number_) {
     if (!last_) return Race(place, element, lane, "read", 0, a.write_group);
-    if (touch == Touch::kPlain && !kernel_.params[place.number].coherent) {
+    if (!kernel_.params[place.number].coherent) {
       return absl::AbortedError(
           absl::StrCat("element ", element, " of ", NameOf(place), ": read ", Who(lane),
                        " inside if_last of what another workgroup wrote, but the parameter is not coherent"));
@@ -178,7 +177,7 @@ absl::Status KernelMemory::TouchArg(KernelPlace place, int64_t element, int lane
   for (int64_t u = first; u < first + arg.size / arg.watch_unit; ++u) {
     Access& a = (*arg.watch)[static_cast<size_t>(u)];
     AGC_RETURN_IF_ERROR(write ? CheckWrite(a, lane, touch, true, place, element)
-                              : CheckRead(a, lane, touch, true, place, element));
+                              : CheckRead(a, lane, true, place, element));
   }
   return absl::OkStatus();
 }
@@ -203,7 +202,8 @@ absl::Status KernelMemory::Read(KernelPlace place, absl::Span<const int64_t> ind
       Cell& cell = cells_[place.number];
       const size_t at = CellAt(cell, element, static_cast<int>(c), lane);
       if (cell.known[at] == 0) return unknown(element);
-      if (!cell.watch.empty()) AGC_RETURN_IF_ERROR(CheckRead(cell.watch[at], lane, touch, false, place, element));
+      if (!cell.watch.empty() && touch == Touch::kPlain)
+        AGC_RETURN_IF_ERROR(CheckRead(cell.watch[at], lane, false, place, element));
       bits[c] = cell.bits[at];
       continue;
     }

@@ -69,7 +69,7 @@ class KernelMemory : public StripMemory {
   void WatchArgs();
   absl::Status LoadDirect(const StripLoad& load, const Arg& arg);
   absl::Status Locate(KernelPlace place, absl::Span<const int64_t> index, int width, int64_t& element) const;
-  absl::Status CheckRead(Access& a, int lane, Touch touch, bool grouped, const KernelPlace& place, int64_t element);
+  absl::Status CheckRead(Access& a, int lane, bool grouped, const KernelPlace& place, int64_t element);
   absl::Status CheckWrite(Access& a, int lane, Touch touch, bool grouped, const KernelPlace& place, int64_t element);
   absl::Status TouchArg(KernelPlace place, int64_t element, int lane, Touch touch, bool write);
   absl::Status Race(const KernelPlace& place, int64_t element, int lane, const char* what, int32_t other,
