@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "ir/base/status.h"
@@ -56,7 +57,14 @@ class Lowering : public AtContext {
   }
 
   std::vector<Expr> Reduce(const Op& op, const Combiner& combiner, absl::Span<const int64_t> extents,
-                           absl::FunctionRef<std::vector<Expr>(Index)> body) override;
+                           absl::FunctionRef<std::vector<Expr>(Index)> body) override {
+    if (!place_.tuple) return NewReduction(op, combiner, extents, body);
+    const std::pair<Key, int> key = {place_.key, place_.reductions++};
+    if (const auto it = tuple_reductions_.find(key); it != tuple_reductions_.end()) return it->second;
+    std::vector<Expr> results = NewReduction(op, combiner, extents, body);
+    tuple_reductions_.emplace(key, results);
+    return results;
+  }
 
   Expr Guard(Expr cond, absl::FunctionRef<Expr()> then, Expr otherwise) override {
     if (cond.IsTrue()) return then();
@@ -76,6 +84,9 @@ class Lowering : public AtContext {
 
  private:
   ExprPool& pool() { return *nest_.pool; }
+
+  std::vector<Expr> NewReduction(const Op& op, const Combiner& combiner, absl::Span<const int64_t> extents,
+                                 absl::FunctionRef<std::vector<Expr>(Index)> body);
 
   Key KeyOf(ValueRef v, Index index) const {
     std::vector<uint32_t> ids;
@@ -102,7 +113,10 @@ class Lowering : public AtContext {
         return;
       if (reduction_axes_.count(e.node().ref) != 0) return;
     }
-    plain_reads_.try_emplace(v, index.begin(), index.end());
+    const Types& types = graph_.op(v.op).types;
+    for (int part = 0; part < static_cast<int>(types.size()); ++part) {  // elements of a tuple share axes and stages
+      if (types[part].dims == type.dims) plain_reads_.try_emplace({v.op, part}, index.begin(), index.end());
+    }
   }
 
   Expr ValueAt(ValueRef v, Index index) {
@@ -128,7 +142,10 @@ class Lowering : public AtContext {
       return Number(pool(), TypeOf(graph_, v).dtype, 0);
     }
     At at(graph_, op, v.part, pool(), *this);
-    return op.def->at(at, index);
+    const Place saved = std::exchange(place_, Place{KeyOf({v.op, 0}, index), op.is_tuple(), 0});
+    const Expr value = op.def->at(at, index);
+    place_ = saved;
+    return value;
   }
 
   uint32_t InputNumber(ValueRef v) {
@@ -139,20 +156,30 @@ class Lowering : public AtContext {
     return static_cast<uint32_t>(inputs_.size() - 1);
   }
 
+  // Where an op is being evaluated. The elements of a tuple op make the same reductions in the same order, so the n-th
+  // one at a place is found again by the next element.
+  struct Place {
+    Key key = {};
+    bool tuple = false;
+    int reductions = 0;
+  };
+
   const Graph& graph_;
   absl::FunctionRef<bool(OpId)> inlined_;
   Nest nest_ = {};
   absl::Status status_ = absl::OkStatus();
   std::vector<ValueRef> inputs_ = {};
   std::map<Key, Expr> memo_ = {};
+  Place place_ = {};
+  std::map<std::pair<Key, int>, std::vector<Expr>> tuple_reductions_ = {};
   std::map<ValueRef, std::vector<Expr>> plain_reads_ = {};
   std::set<VarId> reduction_axes_ = {};
   Expr guard_ = {};
   int output_axes_ = 0, stages_ = 0;
 };
 
-std::vector<Expr> Lowering::Reduce(const Op& op, const Combiner& combiner, absl::Span<const int64_t> extents,
-                                   absl::FunctionRef<std::vector<Expr>(Index)> body) {
+std::vector<Expr> Lowering::NewReduction(const Op& op, const Combiner& combiner, absl::Span<const int64_t> extents,
+                                         absl::FunctionRef<std::vector<Expr>(Index)> body) {
   NestStage stage{
       .kind = StageKind::kReduce, .combiner = &combiner, .loc = op.loc, .origin = std::string(op.def->name)};
   const bool empty = std::any_of(extents.begin(), extents.end(), [](int64_t n) { return n == 0; });

@@ -57,7 +57,8 @@ Expr ProductAt(At& s, Index i) {
     absl::InlinedVector<Expr, 4> left(i.begin(), i.end()), right(i.begin(), i.end());
     left[rank - 1] = k;
     right[rank - 2] = k;
-    return Factor(s, 0, left) * Factor(s, 1, right);
+    const Expr a = Factor(s, 0, left), b = Factor(s, 1, right);  // reads in one order with every compiler
+    return a * b;
   });
 }
 
@@ -129,7 +130,9 @@ Expr Conv2dAt(At& s, Index i) {
   const Window2d window = WindowOf(s, {s.dim(1, 2), s.dim(1, 3)});
   return s.Sum({s.dim(1, 1), s.dim(1, 2), s.dim(1, 3)}, [&](Index k) {
     const WindowPlace y = InputAt(window, 0, i[2], k[1], s.dim(0, 2)), x = InputAt(window, 1, i[3], k[2], s.dim(0, 3));
-    return GuardedFactor(s, y, x, 0, {i[0], k[0], y.index, x.index}) * Factor(s, 1, {i[1], k[0], k[1], k[2]});
+    const Expr a = GuardedFactor(s, y, x, 0, {i[0], k[0], y.index, x.index}),
+               b = Factor(s, 1, {i[1], k[0], k[1], k[2]});
+    return a * b;
   });
 }
 
@@ -138,7 +141,9 @@ Expr InputGradAt(At& s, Index i) {
   return s.Sum({s.dim(1, 0), s.dim(1, 2), s.dim(1, 3)}, [&](Index k) {
     const WindowPlace y = OutputAt(window, 0, i[2], k[1], s.dim(0, 2)),
                       x = OutputAt(window, 1, i[3], k[2], s.dim(0, 3));
-    return GuardedFactor(s, y, x, 0, {i[0], k[0], y.index, x.index}) * Factor(s, 1, {k[0], i[1], k[1], k[2]});
+    const Expr a = GuardedFactor(s, y, x, 0, {i[0], k[0], y.index, x.index}),
+               b = Factor(s, 1, {k[0], i[1], k[1], k[2]});
+    return a * b;
   });
 }
 
@@ -146,7 +151,9 @@ Expr WeightGradAt(At& s, Index i) {
   const Window2d window = WindowOf(s, {s.out().dims[2], s.out().dims[3]});
   return s.Sum({s.dim(1, 0), s.dim(1, 2), s.dim(1, 3)}, [&](Index k) {
     const WindowPlace y = InputAt(window, 0, k[1], i[2], s.dim(0, 2)), x = InputAt(window, 1, k[2], i[3], s.dim(0, 3));
-    return GuardedFactor(s, y, x, 0, {k[0], i[1], y.index, x.index}) * Factor(s, 1, {k[0], i[0], k[1], k[2]});
+    const Expr a = GuardedFactor(s, y, x, 0, {k[0], i[1], y.index, x.index}),
+               b = Factor(s, 1, {k[0], i[0], k[1], k[2]});
+    return a * b;
   });
 }
 
