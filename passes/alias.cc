@@ -172,6 +172,9 @@ class GraphAliaser {
 
   // Binds merged parameters to what they write, and drops the copies.
   void Apply() {
+    const bool any = std::any_of(merges_.begin(), merges_.end(), [](const Merges& m) { return !m.empty(); }) ||
+                     std::find(removed_.begin(), removed_.end(), true) != removed_.end();
+    if (!any) return;
     std::vector<Step> kept;
     for (int32_t s = 0; s < steps(); ++s) {
       if (removed_[s]) continue;
@@ -267,11 +270,7 @@ void DropReplacedKernels(Aliaser& all) {
 absl::StatusOr<bool> Alias(Program& program, PassContext& context) {
   if (!context.in_place) return false;
   Aliaser all{.program = program, .context = context};
-  for (Graph& graph : program.graphs) {
-    const size_t buffers = graph.buffers.size();
-    GraphAliaser(all, graph).Run();
-    all.changed = all.changed || graph.buffers.size() != buffers;
-  }
+  for (Graph& graph : program.graphs) GraphAliaser(all, graph).Run();
   DropReplacedKernels(all);
   return all.changed;
 }
