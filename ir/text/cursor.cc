@@ -23,6 +23,10 @@ Token Cursor::Take() {
   return token;
 }
 
+namespace {
+bool IsHex(const Token& token) { return token.text.size() > 2 && token.text[1] == 'x'; }
+}  // namespace
+
 void Cursor::Fail(Loc loc, absl::string_view message) { Fail(ErrorAt(loc, message)); }
 
 void Cursor::Fail(const absl::Status& located) {
@@ -163,60 +167,65 @@ TensorType Cursor::Type() {
   return type;
 }
 
-double Cursor::Double(absl::string_view what) {
-  const bool negative = Accept("-");
-  const Token token = Peek();
+double Cursor::ToDouble(const Token& token, bool negative, absl::string_view what) {
   double value = 0;
   const char *begin = token.text.data(), *end = begin + token.text.size();
   if (token.kind == TokenKind::kIdent && (token.text == "inf" || token.text == "nan")) {
     value = token.text == "inf" ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
-  } else if (token.kind == TokenKind::kInt && token.text.size() > 2 && token.text[1] == 'x') {
+  } else if (token.kind == TokenKind::kInt && IsHex(token)) {
     uint64_t bits = 0;
-    if (std::from_chars(begin + 2, end, bits, 16).ptr != end) Fail(absl::StrCat(what, " has too many digits"));
+    if (std::from_chars(begin + 2, end, bits, 16).ptr != end)
+      Fail(LocOf(token), absl::StrCat(what, " has too many digits"));
     value = std::bit_cast<double>(bits);
   } else if ((token.kind != TokenKind::kInt && token.kind != TokenKind::kFloat) ||
              std::from_chars(begin, end, value).ec != std::errc()) {
-    Fail(absl::StrCat("expected ", what, ", found ", Describe()));
+    Fail(LocOf(token),
+         absl::StrCat("expected ", what, ", found ", token.text.empty() ? "the end of the text" : token.text));
   }
-  Take();
   return negative ? -value : value;
 }
 
-Scalar Cursor::Number(DType dtype) {
-  const std::string what = absl::StrCat("a value of ", Name(dtype));
-  if (dtype == DType::kBool) {
-    const bool value = Is("true");
-    if (!value && !Is("false")) Fail(absl::StrCat("expected true or false, found ", Describe()));
-    Take();
-    return Scalar::Int(dtype, value);
-  }
-  const Token token = Peek(Is("-") ? 1 : 0);
-  if (IsFloat(dtype)) {
-    const bool decimal =
-        token.kind == TokenKind::kFloat || (token.kind == TokenKind::kInt && token.text.find('x') == std::string::npos);
-    const bool negative = decimal && Is("-");
-    float nearest = 0;  // through double it would round twice
-    if (dtype == DType::kF64 || !decimal ||
-        std::from_chars(token.text.data(), token.text.data() + token.text.size(), nearest).ec != std::errc()) {
-      return Scalar{dtype, std::bit_cast<uint64_t>(RoundTo(dtype, Double(what)))};
-    }
-    Accept("-");
-    Take();
+double Cursor::Double(absl::string_view what) {
+  const bool negative = Accept("-");
+  return ToDouble(Take(), negative, what);
+}
+
+Scalar Cursor::ToFloat(const Token& token, bool negative, DType dtype) {
+  const char *begin = token.text.data(), *end = begin + token.text.size();
+  float nearest = 0;  // through double it would round twice
+  const bool decimal = (token.kind == TokenKind::kFloat || token.kind == TokenKind::kInt) && !IsHex(token);
+  if (dtype != DType::kF64 && decimal && std::from_chars(begin, end, nearest).ec == std::errc()) {
     return Scalar::Float(dtype, negative ? -static_cast<double>(nearest) : static_cast<double>(nearest));
   }
-  if (dtype == DType::kU64) {
-    if (!Is("-")) return Scalar{dtype, Unsigned(what)};
-    Fail(absl::StrCat("expected ", what, ", found -"));
+  const double value = ToDouble(token, negative, absl::StrCat("a value of ", Name(dtype)));
+  return std::isnan(value) ? Scalar{dtype, std::bit_cast<uint64_t>(value)} : Scalar::Float(dtype, value);
+}
+
+Scalar Cursor::ToScalar(const Token& token, bool negative, DType dtype) {
+  if (IsFloat(dtype)) return ToFloat(token, negative, dtype);
+  if (dtype == DType::kBool) {
+    if (token.kind != TokenKind::kIdent || negative || (token.text != "true" && token.text != "false")) {
+      Fail(LocOf(token), absl::StrCat("expected true or false, found ", token.text));
+    }
+    return Scalar::Int(dtype, token.text == "true");
+  }
+  uint64_t magnitude = 0;
+  const char* end = token.text.data() + token.text.size();
+  const bool whole = token.kind == TokenKind::kInt && std::from_chars(token.text.data(), end, magnitude).ptr == end;
+  const uint64_t most = dtype == DType::kU64 ? UINT64_MAX : static_cast<uint64_t>(INT64_MAX) + (negative ? 1 : 0);
+  const int64_t value = static_cast<int64_t>(negative ? 0 - magnitude : magnitude);
+  const bool fits =
+      magnitude <= most && WrapTo(dtype, value) == value && (!negative || magnitude == 0 || !IsUnsigned(dtype));
+  if (!whole || !fits) {
+    Fail(LocOf(token), absl::StrCat("expected a value of ", Name(dtype), ", found ", negative ? "-" : "", token.text));
     return {dtype, 0};
   }
-  if (Is("-") && token.text == "9223372036854775808" && dtype == DType::kI64) {
-    Take();
-    Take();
-    return Scalar::Int(dtype, std::numeric_limits<int64_t>::min());
-  }
-  const int64_t value = Int(what, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max());
-  if (WrapTo(dtype, value) != value) Fail(LocOf(token), absl::StrCat(value, " is no value of ", Name(dtype)));
-  return Scalar::Int(dtype, value);
+  return {dtype, static_cast<uint64_t>(value)};
+}
+
+Scalar Cursor::Number(DType dtype) {
+  const bool negative = Accept("-");
+  return ToScalar(Take(), negative, dtype);
 }
 
 std::string Cursor::Bytes() {

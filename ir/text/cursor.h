@@ -48,13 +48,17 @@ class Cursor {
   DType TypeName(absl::string_view what);
   Scalar Number(DType dtype);  // a literal of that dtype
   double Double(absl::string_view what);
-  std::string Bytes();            // "0a1b" as bytes
-  Loc OptionalLoc(Loc fallback);  // loc("file":12)
-  void Enter();                   // nesting depth of blocks and parentheses
+  Scalar ToScalar(const Token& token, bool negative, DType dtype);  // a literal that was taken
+  std::string Bytes();                                              // "0a1b" as bytes
+  Loc OptionalLoc(Loc fallback);                                    // loc("file":12)
+  void Enter();                                                     // nesting depth of blocks and parentheses
   void Leave() { --depth_; }
   std::string Describe() const;  // the next token for messages
 
  private:
+  double ToDouble(const Token& token, bool negative, absl::string_view what);
+  Scalar ToFloat(const Token& token, bool negative, DType dtype);
+
   absl::string_view file_;
   std::vector<Token> tokens_ = {};
   size_t at_ = 0;

@@ -157,6 +157,15 @@ absl::StatusOr<TensorType> ParseType(absl::string_view source) {
   return type;
 }
 
+absl::StatusOr<Schedule> ParseSchedule(absl::string_view source) {
+  text::Cursor cursor(source, "");
+  cursor.Accept("schedule");
+  Schedule schedule = text::ParseScheduleBody(cursor);
+  if (cursor.ok() && !cursor.AtEnd()) cursor.Fail(absl::StrCat("unexpected ", cursor.Describe(), " after a schedule"));
+  if (!cursor.ok()) return cursor.error();
+  return schedule;
+}
+
 absl::StatusOr<std::vector<Attr>> ParseAttrs(const OpDef& def, absl::string_view source) {
   text::Cursor cursor(absl::StrCat(source, "}"), "");
   std::vector<Attr> attrs = text::ParseAttrList(cursor, def, "}");

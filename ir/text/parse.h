@@ -47,6 +47,8 @@ void ResolveStorage(ModuleParser& m, Graph& graph);
 void ParseNest(ModuleParser& m);
 void ParseKernel(ModuleParser& m);
 
+Schedule ParseScheduleBody(Cursor& c);  // after the word `schedule`
+
 std::vector<Attr> ParseAttrList(Cursor& c, const OpDef& def, absl::string_view close);
 LiteralPtr ParseLiteral(Cursor& c, const TensorType& type);
 

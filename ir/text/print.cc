@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -27,6 +28,14 @@ std::string Unique(std::string name, std::vector<std::string>& taken) {
   for (int i = 1; std::find(taken.begin(), taken.end(), name) != taken.end(); ++i) name = absl::StrCat(base, "_", i);
   taken.push_back(name);
   return name;
+}
+
+std::string VarName(absl::string_view name) {
+  std::string out;
+  for (char c : name) out += absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' ? c : '_';
+  if (out.empty() || absl::ascii_isdigit(static_cast<unsigned char>(out[0]))) out = absl::StrCat("v", out);
+  if (IsReserved(out)) out += "_";
+  return out;
 }
 
 namespace {

@@ -16,6 +16,9 @@ std::string TypeWithLanes(DType dtype, int lanes);            // f32x4
 // Gives each name a form that `taken` does not hold yet, by a suffix, and adds it.
 std::string Unique(std::string name, std::vector<std::string>& taken);
 
+// A form of `name` that expressions can hold: an identifier that is no word of theirs.
+std::string VarName(absl::string_view name);
+
 // Plans `$0` lines for the expressions of one statement that share large parts: fills names.bound and appends a line
 // for each. Trees that are small print in full.
 void PrintShared(const ExprPool& pool, absl::Span<const ExprId> roots, ExprNames& names, absl::string_view indent,

@@ -33,6 +33,10 @@ absl::StatusOr<TensorType> ParseType(absl::string_view text);
 // Attributes of `def` as an op line has them between braces: "axes = [0, 1], keep_dims = true".
 absl::StatusOr<std::vector<Attr>> ParseAttrs(const OpDef& def, absl::string_view text);
 
+// "contract {bm = 64, place = {%m: register}}", with or without the word `schedule` in front.
+absl::StatusOr<Schedule> ParseSchedule(absl::string_view text);
+std::string Print(const Schedule& schedule);
+
 // What the numbers inside Exprs are called. Vectors that are too short fall back to numbers.
 struct ExprNames {
   std::vector<std::string> vars = {};                   // by VarId
