@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ir/build.h"
+#include "ir/lowering.h"
 #include "ir/op_def.h"
 #include "ir/ops/tables.h"
 #include "ir/program.h"
@@ -407,11 +408,48 @@ TEST(Rules, GradientsHaveTheOperandsTypes) {
       }
       for (size_t i = before; i < scene.graph.ops.size(); ++i) {
         const OpDef& used = *scene.graph.ops[i].def;
-        const bool differentiable = used.vjp != nullptr || used.decompose != nullptr || used.cls == OpClass::kData;
-        EXPECT_TRUE(differentiable) << c.op << " uses " << used.name;
+        const bool rule = used.vjp != nullptr || used.decompose != nullptr || used.cls == OpClass::kData;
+        EXPECT_TRUE(rule || !IsFloat(scene.graph.ops[i].type().dtype)) << c.op << " uses " << used.name;
       }
     }
   }
+}
+
+// ---------------------------------------------------------------- nests
+
+Nest Lowered(Scene& scene, const std::vector<Value>& values) {
+  std::vector<ValueRef> outputs;
+  for (Value v : values) outputs.push_back(Resolve(scene.graph, v.id));
+  const auto inlined = [&](OpId id) {
+    return std::any_of(outputs.begin(), outputs.end(), [&](ValueRef o) { return o.op == id; });
+  };
+  absl::StatusOr<LoweredNest> low = LowerToNest(scene.graph, outputs, inlined);
+  EXPECT_TRUE(low.ok()) << low.status();
+  return low.ok() ? std::move(low->nest) : Nest();
+}
+
+// All products are contractions of their two operands, in that order, whatever guards and casts they have.
+TEST(Nests, ProductsAreContractions) {
+  for (DType dtype : {F32, F16, I8}) {
+    for (const Case& c : Calls(dtype)) {
+      if (FindOp(c.op)->cls != OpClass::kContract) continue;
+      Scene scene;
+      Nest nest = Lowered(scene, {Emit(c.op, scene.Inputs(c.operands), c.attrs, {})});
+      EXPECT_TRUE(FormContractions(nest)) << c.op;
+      ASSERT_EQ(nest.params.size(), 3u) << c.op;
+      EXPECT_EQ(nest.params[0].type, c.operands[0]) << c.op;
+      EXPECT_EQ(nest.params[1].type, c.operands[1]) << c.op;
+    }
+  }
+}
+
+TEST(Nests, TheIndexOfMaximumPoolingCostsNothing) {
+  Scene scene;
+  const Value pooled = MaxPool2dWithIndex(scene.Input({F32, {2, 3, 8, 8}}));
+  const Nest nest = Lowered(scene, {Get(pooled, 1), Get(pooled, 0)});
+  EXPECT_EQ(nest.stages.size(), 1u);
+  EXPECT_EQ(nest.axes.size(), 6u);
+  EXPECT_EQ(nest.stores.size(), 2u);
 }
 
 // Index arithmetic must not wrap in narrow dtypes: an i8 index takes from an axis of 300 elements.
