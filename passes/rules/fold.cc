@@ -5,8 +5,7 @@
 #include <memory>
 
 #include "ir/build.h"
-#include "ir/eval/nest_eval.h"
-#include "ir/lowering.h"
+#include "ir/eval/graph_eval.h"
 #include "passes/rules/rules.h"
 
 namespace agc {
@@ -45,13 +44,12 @@ HostTensor ToTensor(const Op& constant) {
 }
 
 absl::StatusOr<HostTensor> Evaluate(const Graph& graph, OpId id) {
-  absl::StatusOr<LoweredNest> low = LowerToNest(graph, {{id, 0}}, [&](OpId op) { return op == id; });
-  if (!low.ok()) return low.status();
-  std::vector<HostTensor> inputs;
-  for (ValueRef input : low->inputs) inputs.push_back(ToTensor(graph.op(input.op)));
-  absl::StatusOr<std::vector<HostTensor>> result = EvaluateNest(low->nest, inputs, EvalMode::kExact);
+  const Op& op = graph.op(id);
+  std::vector<TensorPtr> operands;
+  for (OpId operand : op.operands) operands.push_back(std::make_shared<HostTensor>(ToTensor(graph.op(operand))));
+  const absl::StatusOr<std::vector<TensorPtr>> result = EvaluateOp(graph, op, operands, EvalMode::kExact);
   if (!result.ok()) return result.status();
-  return std::move((*result)[0]);
+  return *(*result)[0];
 }
 
 // A splat where all elements are the same bits, else all of them.
