@@ -11,8 +11,8 @@
 
 namespace agc {
 
-// `read` and `written` are parameters. Proves it or says no: one index for all loads and stores, in the same loops, and
-// different in every iteration of them.
+// `read` and `written` are parameters. Proves it or says no: every load has the index of a store that follows in the
+// same loops, no two iterations of those have it in common, and stores of different indices never meet.
 bool ElementRule(const Kernel& kernel, uint32_t read, uint32_t written);
 
 struct ParamPair {

@@ -114,6 +114,37 @@ TEST(ElementRule, TimeAndPlace) {
   EXPECT_TRUE(k.Rule(around({index, k.Store(g, k.pool().Var(c), k.X(g, k.pool().Int(63) - t))})));
 }
 
+// A register tile written out: rows 4g to 4g + 3, each below a bound and with its own store.
+TEST(ElementRule, UnrolledRows) {
+  for (const bool clash : {false, true}) {
+    Made k(30, 64);
+    const Expr g = k.Var("g", 8), t = k.Var("t", 64);
+    std::vector<Stmt> body;
+    for (int i = 0; i < 4; ++i) {
+      const Expr row = g * 4 + (clash && i == 3 ? 4 : i);
+      const VarId m = k.pool().Declare({.name = "m", .hi = 29});
+      Stmt let{.kind = StmtKind::kLet, .var = m};
+      let.value = row.id;
+      Stmt below{.kind = StmtKind::kIf, .body = {let, k.Store(k.pool().Var(m), t, k.X(k.pool().Var(m), t))}};
+      below.cond = InRange(row, 30).id;
+      body.push_back(below);
+    }
+    EXPECT_EQ(k.Rule({k.For(g, ForMode::kWorkgroup, {k.For(t, ForMode::kLocal, body)})}), !clash);
+  }
+}
+
+// One element: only the invocation that the condition picks may touch it.
+TEST(ElementRule, OneInvocation) {
+  Made k(1, 1);
+  const Expr t = k.Var("t", 64), zero = k.pool().Int(0);
+  Stmt one{.kind = StmtKind::kIf, .body = {k.Store(zero, zero, k.X(zero, zero) + k.One())}};
+  one.cond = InRange(t, 1).id;
+  EXPECT_TRUE(k.Rule({k.For(t, ForMode::kLocal, {one})}));
+  EXPECT_FALSE(k.Rule({k.For(t, ForMode::kLocal, {k.Store(zero, zero, k.X(zero, zero) + k.One())})}));
+  one.cond = InRange(t, 2).id;
+  EXPECT_FALSE(k.Rule({k.For(t, ForMode::kLocal, {one})}));
+}
+
 TEST(ElementRule, TypesMustBeEqual) {
   Made k(4, 64);
   const Expr g = k.Var("g", 4), t = k.Var("t", 64);
