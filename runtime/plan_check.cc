@@ -38,8 +38,7 @@ bool HasContents(BufferKind kind) {
 }
 
 bool ReadOnly(BufferKind kind) {
-  return kind == BufferKind::kInput || kind == BufferKind::kResident || kind == BufferKind::kParam ||
-         kind == BufferKind::kConst;
+  return HasContents(kind) && kind != BufferKind::kState && kind != BufferKind::kCounter;
 }
 
 bool HasLife(const Checker& c, size_t buffer) {
@@ -136,8 +135,8 @@ Status CheckBuffer(const Checker& c, uint32_t i) {
 
 Status CheckPlace(const Checker& c, uint32_t i) {
   const FlatBuffer& b = c.plan.buffers[i];
-  const FlatBuffer& root = c.plan.buffers[c.root[i]];
-  if (!ArenaAllowed(root.kind, b.arena)) return Bad(BufferText(b) + ": may not lie in arena " + Num(b.arena));
+  if (!ArenaAllowed(c.plan.buffers[c.root[i]].kind, b.arena))
+    return Bad(BufferText(b) + ": may not lie in arena " + Num(b.arena));
   if (!HasLife(c, i)) return Status();
   if (b.first_step > b.last_step || b.last_step >= c.plan.steps.size()) {
     return Bad(BufferText(b) + ": life [" + Num(b.first_step) + ", " + Num(b.last_step) + "] in a plan of " +
@@ -287,9 +286,9 @@ Status CheckOverlapInStep(const Checker& c, size_t step) {
       const bool same = ranges[i].begin == ranges[j].begin && ranges[i].end == ranges[j].end;
       const bool in_place = same && c.root[a.buffer] == c.root[b.buffer] && !(Writes(a.access) && Writes(b.access));
       if (in_place && s.kind == StepKind::kDispatch) continue;
-      const FlatBuffer& named = c.plan.buffers[a.buffer];
       return Bad(StepText(c.plan, step) + ": arguments " + Num(ranges[i].arg) + " and " + Num(ranges[j].arg) +
-                 " share " + RangeText(named, ranges[j].begin, std::min(ranges[i].end, ranges[j].end)) +
+                 " share " +
+                 RangeText(c.plan.buffers[a.buffer], ranges[j].begin, std::min(ranges[i].end, ranges[j].end)) +
                  " and one of them writes");
     }
   }
