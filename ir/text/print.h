@@ -1,6 +1,7 @@
 // What the printers share. Every Print* appends whole lines, indented by two spaces per level.
 #pragma once
 #include <string>
+#include <utility>
 
 #include "ir/text/lexer.h"
 #include "ir/text/text.h"
@@ -23,6 +24,9 @@ std::string VarName(absl::string_view name);
 // for each. Trees that are small print in full.
 void PrintShared(const ExprPool& pool, absl::Span<const ExprId> roots, ExprNames& names, absl::string_view indent,
                  std::string& out);
+
+// Range of a loop's variable as its bounds say it; kernels print the range of the variable where it is another.
+std::pair<int64_t, int64_t> LoopRange(const ExprNode& begin, const ExprNode& end, int64_t step);
 
 void PrintGraph(const Graph& graph, const Program& program, const PrintOptions& options, std::string& out);
 void PrintStorage(const Graph& graph, const Program& program, const PrintOptions& options, std::string& out);
