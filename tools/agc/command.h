@@ -23,6 +23,10 @@ int Failed(const absl::Status& status);
 // Whether `arg` is --name=VALUE; puts VALUE into `value`.
 bool Flag(absl::string_view arg, absl::string_view name, std::string& value);
 
+int Eval(const std::vector<std::string>& args);
+int Grad(const std::vector<std::string>& args);
+int Ops(const std::vector<std::string>& args);
 int Opt(const std::vector<std::string>& args);
+int Passes(const std::vector<std::string>& args);
 
 }  // namespace agc::tool

@@ -9,7 +9,11 @@ namespace agc::tool {
 namespace {
 
 constexpr Command kCommands[] = {
+    {"eval", "evaluates a graph on the host, at any stage", Eval},
+    {"grad", "prints a module after its gradients are expanded", Grad},
+    {"ops", "lists the operations", Ops},
     {"opt", "runs passes on a module in text and prints it", Opt},
+    {"passes", "lists the passes", Passes},
 };
 
 int Usage(std::FILE* to) {

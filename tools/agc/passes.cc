@@ -1,0 +1,64 @@
+// agc passes [--markdown|--json]: the table of passes. docs/passes.md is the Markdown form.
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "passes/registry.h"
+#include "tools/agc/command.h"
+
+namespace agc::tool {
+namespace {
+
+std::string Leaves(const PassDef& pass) { return pass.result == stages::kSame ? "the same" : ToString(pass.result); }
+
+std::string Markdown() {
+  std::string out =
+      "# Passes\n\nGenerated from `passes/passes.def` by `agc passes --markdown`; the order is that of the table, the "
+      "default pipeline is in\n`compiler/pipeline.cc`.\n\n| pass | accepts stage | leaves stage | what it does "
+      "|\n|---|---|---|---|\n";
+  for (const PassDef& pass : AllPasses()) {
+    absl::StrAppend(&out, "| `", pass.name, "` | ", ToString(pass.accepts), " | ", Leaves(pass), " | ", pass.doc,
+                    " |\n");
+  }
+  return out;
+}
+
+std::string Json() {
+  std::string out = "[";
+  for (const PassDef& pass : AllPasses()) {
+    absl::StrAppend(&out, out.size() > 1 ? ",\n " : "", "{\"name\": \"", pass.name, "\", \"accepts\": [\"",
+                    absl::StrReplaceAll(ToString(pass.accepts), {{", ", "\", \""}}), "\"], \"leaves\": \"",
+                    pass.result == stages::kSame ? "" : ToString(pass.result), "\", \"doc\": \"",
+                    absl::StrReplaceAll(pass.doc, {{"\\", "\\\\"}, {"\"", "\\\""}}), "\"}");
+  }
+  return out + "]\n";
+}
+
+std::string Plain() {
+  std::string out;
+  for (const PassDef& pass : AllPasses()) {
+    std::string name(pass.name);
+    name.resize(std::max<size_t>(name.size(), 16), ' ');
+    absl::StrAppend(&out, name, " ", pass.doc, "\n");
+  }
+  return out;
+}
+
+}  // namespace
+
+int Passes(const std::vector<std::string>& args) {
+  std::string text;
+  if (args.empty()) {
+    text = Plain();
+  } else if (args.size() == 1 && args[0] == "--markdown") {
+    text = Markdown();
+  } else if (args.size() == 1 && args[0] == "--json") {
+    text = Json();
+  } else {
+    return Failed(absl::InvalidArgumentError("usage: agc passes [--markdown|--json]"));
+  }
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return 0;
+}
+
+}  // namespace agc::tool
