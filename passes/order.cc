@@ -3,8 +3,8 @@
 //   dispatch @exp (%x, %a)              dispatch @exp (%x, %a) epoch 0
 //   dispatch @neg (%a, %y)        ->    dispatch @exp (%z, %b) epoch 0
 //   dispatch @exp (%z, %b)              dispatch @neg (%a, %y) epoch 1
-// A step that makes a state's next value goes, where that costs no epoch, after the other readers of the state, so that
-// `alias` may let it write the state in place of the copy.
+// A step that makes a state's next value goes after the other readers of the state, so that `alias` may let it write
+// the state in place of the copy, unless the epochs that this adds cost more than the copy.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -94,8 +94,12 @@ int ArgOf(const Step& step, int32_t buffer) {
   return found;
 }
 
+// Bytes that are copied in the time of an epoch: 2 us at 4 TB/s, 16 us at 4 GB/s (docs/architecture.md has the
+// figures).
+int64_t CopiedPerEpoch(const Target& target) { return target.cpu() ? int64_t{32} << 10 : int64_t{4} << 20; }
+
 // For the copy of a new value into a state: lets the value's producer wait for the state's other readers.
-void PreferInPlace(Orderer& o, int32_t copy) {
+void PreferInPlace(Orderer& o, const Target& target, int32_t copy) {
   const int32_t value = o.graph.steps[copy].args[0], state = o.graph.steps[copy].args[1];
   if (o.graph.buffers[state].kind != BufferKind::kState || o.graph.buffers[value].kind != BufferKind::kTemp) return;
   int32_t producer = -1;
@@ -123,7 +127,8 @@ void PreferInPlace(Orderer& o, int32_t copy) {
     Link(o, r, producer);
     if (o.before[producer].size() != count) added.push_back(r);
   }
-  if (Depth(Levels(o, false)) <= depth) return;
+  const int64_t later = Depth(Levels(o, false)) - depth;
+  if (later <= 0 || PaddedBytes(o.graph.buffers[state]) >= later * CopiedPerEpoch(target)) return;
   o.weightless[copy] = false;
   for (int32_t r : added) Unlink(o, r, producer);
 }
@@ -241,7 +246,7 @@ int64_t PeakBytes(const Orderer& o, const std::vector<int32_t>& epochs, int64_t 
 bool OrderGraph(const Program& program, const PassContext& context, Graph& graph) {
   Orderer o = MakeOrderer(program, graph);
   for (size_t s = 0; s < graph.steps.size() && context.in_place; ++s) {
-    if (graph.steps[s].kind == StepKind::kCopy) PreferInPlace(o, static_cast<int32_t>(s));
+    if (graph.steps[s].kind == StepKind::kCopy) PreferInPlace(o, context.target, static_cast<int32_t>(s));
   }
   std::vector<int32_t> epochs;
   int64_t lowest = INT64_MAX;
