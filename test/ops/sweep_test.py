@@ -1,0 +1,163 @@
+#!/usr/bin/python3
+"""Every row of the op table against its numpy reference: random inputs of each sample, in every dtype the op takes,
+evaluated with each operation rounded to its dtype and once more in f64 arithmetic, within the row's tolerance.
+
+  AGC=build/agc test/ops/sweep_test.py [OP...] [--seed=N]
+
+Prints op, dtype, largest error and tolerance; the last line is `N passed, N failed`.
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import ref  # noqa: E402
+import ref_nn  # noqa: E402
+
+F64_TOLERANCE = 1e-12   # ops in f64; the table has none, they differ by the order of sums
+DTYPES = dict(ref.DTYPES)
+
+
+def parse_type(text):
+    dtype, dims = re.fullmatch(r"(\w+)\[([\d,]*)\]", text).groups()
+    return dtype, tuple(int(d) for d in dims.split(",") if d)
+
+
+def to_bf16(x):
+    """The nearest bf16 as the upper half of the f32 bits, halves to even."""
+    bits = x.astype(np.float32)[np.newaxis].view(np.uint32)[0].astype(np.uint64)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+
+
+def from_bf16(bits):
+    return (bits.astype(np.uint32)[np.newaxis] << 16).view(np.float32)[0]
+
+
+def random_input(rng, text, lo, hi):
+    """(array for the .npy file, array for the reference): floats are f64 for the reference, rounded to their dtype."""
+    dtype, dims = parse_type(text)
+    if dtype == "bool":
+        x = rng.integers(0, 2, dims).astype(np.bool_)
+        return x, x
+    if dtype[0] in "iu":
+        x = rng.integers(max(int(np.ceil(lo)), 0 if dtype[0] == "u" else -2**31), int(np.floor(hi)) + 1, dims)
+        x = x.astype(DTYPES[dtype])
+        return x, x
+    x = rng.uniform(lo, hi, dims)
+    if dtype == "bf16":
+        bits = to_bf16(x)
+        return bits, from_bf16(bits).astype(np.float64)
+    x = x.astype(DTYPES[dtype])
+    return x, x.astype(np.float64)
+
+
+def reference(op, graph, inputs):
+    scope = {"np": np}
+    for module in (ref, ref_nn):
+        scope.update({k: v for k, v in vars(module).items() if not k.startswith("_")})
+    scope.update(graph["attrs"])
+    scope.update({f"x{i}": x for i, x in enumerate(inputs)})
+    with np.errstate(all="ignore"):
+        result = eval(op["numpy"], scope)
+    return list(result) if isinstance(result, tuple) else [result]
+
+
+def tolerance_of(op, dtype):
+    return op["tolerance"].get(dtype, F64_TOLERANCE)
+
+
+def error_of(got, expected):
+    """Largest difference relative to max(1, |expected|); equal NaNs and infinities agree."""
+    if got.shape != expected.shape:
+        return np.inf
+    with np.errstate(all="ignore"):
+        close = np.abs(got - expected) / np.maximum(1, np.abs(expected))
+        same = (got == expected) | (np.isnan(got) & np.isnan(expected))
+    error = np.where(same, 0, close)
+    return float(np.nan_to_num(error, nan=np.inf).max()) if error.size else 0.0
+
+
+def compare(op, graph, expected, directory, double):
+    """Largest error and its tolerance over the outputs."""
+    worst, limit = 0.0, 0.0
+    if len(expected) != len(graph["outputs"]):
+        return np.inf, 0.0
+    for output, want in zip(graph["outputs"], expected):
+        dtype = parse_type(output["type"])[0]
+        got = np.load(os.path.join(directory, f"{graph['graph']}.{output['name']}.npy"))
+        if dtype == "bf16" and not double:
+            got = from_bf16(got)
+        want = np.asarray(want)
+        if dtype in ("f64", "f32", "f16", "bf16"):
+            error = error_of(got.astype(np.float64), want.astype(np.float64))
+            allowed = tolerance_of(op, dtype)
+        else:
+            error, allowed = (0.0 if got.shape == want.shape and np.array_equal(got, want.astype(got.dtype)) else np.inf), 0.0
+        if error - allowed >= worst - limit:
+            worst, limit = error, allowed
+    return worst, limit
+
+
+def run(agc, *arguments):
+    done = subprocess.run([agc, *arguments], stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode not in (0, 1):
+        sys.exit(f"agc {' '.join(arguments)} ended with status {done.returncode}")
+    return done.stdout
+
+
+def sweep(agc, only, seed, work):
+    """(name, largest error, tolerance, message) per graph and mode."""
+    ops = [op for op in json.loads(run(agc, "ops", "--json")) if op["graphs"] and (not only or op["name"] in only)]
+    with open(os.path.join(work, "samples.agir"), "w", encoding="utf-8") as file:
+        file.write(run(agc, "ops", "--samples"))
+    rng = np.random.default_rng(seed)
+    cases = []
+    for op in ops:
+        for graph in op["graphs"]:
+            inputs = []
+            for value in graph["inputs"]:
+                array, exact = random_input(rng, value["type"], op["sample"]["lo"], op["sample"]["hi"])
+                np.save(os.path.join(work, f"{graph['graph']}.{value['name']}.npy"), array)
+                inputs.append(exact)
+            cases.append((op, graph, inputs))
+    for double in (False, True):
+        to = os.path.join(work, "double" if double else "exact")
+        os.mkdir(to)
+        printed = run(agc, "eval", os.path.join(work, "samples.agir"), f"--all={work}", f"--to={to}", *(["--double"] if double else []))
+        messages = dict(line.split(": ", 1) for line in printed.splitlines() if ": " in line)
+        for op, graph, inputs in cases:
+            name = graph["graph"] + (" (f64 arithmetic)" if double else "")
+            try:
+                error, allowed = compare(op, graph, reference(op, graph, inputs), to, double)
+                yield name, error, allowed, messages.get(graph["graph"], "")
+            except Exception as e:  # a wrong reference is a failure of its row, not of the sweep
+                yield name, np.inf, 0.0, messages.get(graph["graph"], f"{type(e).__name__}: {e}")
+
+
+def main():
+    only = [a for a in sys.argv[1:] if not a.startswith("--")]
+    seed = next((int(a[7:]) for a in sys.argv[1:] if a.startswith("--seed=")), 1)
+    failed, lines = [], []
+    with tempfile.TemporaryDirectory() as work:
+        for name, error, allowed, message in sweep(os.environ.get("AGC", "agc"), only, seed, work):
+            ok = error <= allowed
+            lines.append((name, ok))
+            if not ok:
+                failed.append(name)
+            print(f"{name:<42} error {error:9.3g}  tolerance {allowed:9.3g}{'' if ok else '  FAILED ' + message}")
+    if os.environ.get("AGC_RESULTS"):
+        with open(os.path.join(os.environ["AGC_RESULTS"], "sweep_test.xml"), "w", encoding="utf-8") as file:
+            rows = "".join(f"<testcase name={quoteattr(n)}>{'' if ok else '<failure/>'}</testcase>" for n, ok in lines)
+            file.write(f"<testsuite name=\"sweep\">{rows}</testsuite>\n")
+    print(f"{len(lines) - len(failed)} passed, {len(failed)} failed")
+    return 1 if failed or not lines else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
