@@ -108,7 +108,8 @@ absl::StatusOr<Types> OneHotType(const OpCall& call) {
 Expr OneHotAt(At& s, Index i) {
   const DType wide = WideIndex(s.type(0).dtype, s.integer("depth"));
   const Expr index = Cast(s.Read(0, i.first(i.size() - 1)), wide);
-  return Select(Alu("eq", {index, FromIndex(i.back(), wide)}), s.Number(1), s.Number(0));
+  const Expr hit = Alu("eq", {index, FromIndex(i.back(), wide)});
+  return s.out().dtype == DType::kBool ? hit : Select(hit, s.Number(1), s.Number(0));
 }
 
 // clang-format off
