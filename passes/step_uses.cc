@@ -8,10 +8,12 @@
 namespace agc {
 
 std::vector<Use> UsesOf(const Program& program, const Step& step) {
+  const bool dispatch = step.kind == StepKind::kDispatch;
+  AGC_CHECK(!dispatch || step.args.size() == program.kernels[step.callee].params.size());
   std::vector<Use> uses;
   for (uint32_t i = 0; i < step.args.size(); ++i) {
     Use use{.buffer = step.args[i], .arg = i};
-    if (step.kind == StepKind::kDispatch) {
+    if (dispatch) {
       const int access = static_cast<int>(program.kernels[step.callee].params[i].access);
       use.read = (access & static_cast<int>(KernelAccess::kRead)) != 0;
       use.write = (access & static_cast<int>(KernelAccess::kWrite)) != 0;
