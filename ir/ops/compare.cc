@@ -52,6 +52,21 @@ absl::StatusOr<Types> ClampTypes(const OpCall& call) {
   return Types(call.type(0));
 }
 
+// Operands are read in statements of their own: inside a call the order is the compiler's, and a nest numbers its
+// buffers by first use.
+Expr Both(At& s, Index i) {
+  const Expr a = s.Read(0, i), b = s.Read(1, i);
+  return And(a, b);
+}
+Expr Either(At& s, Index i) {
+  const Expr a = s.Read(0, i), b = s.Read(1, i);
+  return Or(a, b);
+}
+Expr SelectAt(At& s, Index i) {
+  const Expr cond = s.Read(0, i), then = s.Read(1, i), otherwise = s.Read(2, i);
+  return Select(cond, then, otherwise);
+}
+
 // Gradient on the closed interval.
 void ClampVjp(Vjp& s) {
   const Value x = s.x[0];
@@ -95,18 +110,18 @@ constexpr OpDef kOps[] = {
     {.name = "le", .cls = kElementwise, .arity = 2, .infer = OrderTypes, .at = Map<"le">, .vjp = NoGradient,
      .numpy = "x0 <= x1", .sample = kPairs, .doc = "Less or equal."},
     {.name = "logical_and", .cls = kElementwise, .arity = 2, .infer = SameBool,
-     .at = [](At& s, Index i) { return And(s.Read(0, i), s.Read(1, i)); }, .numpy = "np.logical_and(x0, x1)", .sample = kBools, .doc = "Both hold."},
+     .at = Both, .numpy = "np.logical_and(x0, x1)", .sample = kBools, .doc = "Both hold."},
     {.name = "logical_not", .cls = kElementwise, .arity = 1, .infer = SameBool,
      .at = [](At& s, Index i) { return Not(s.Read(0, i)); }, .numpy = "np.logical_not(x0)",
      .sample = {.shapes = {"bool[2,3]"}, .lo = 0, .hi = 1, .differentiable = false}, .doc = "Does not hold."},
     {.name = "logical_or", .cls = kElementwise, .arity = 2, .infer = SameBool,
-     .at = [](At& s, Index i) { return Or(s.Read(0, i), s.Read(1, i)); }, .numpy = "np.logical_or(x0, x1)", .sample = kBools, .doc = "Either holds."},
+     .at = Either, .numpy = "np.logical_or(x0, x1)", .sample = kBools, .doc = "Either holds."},
     {.name = "lt", .cls = kElementwise, .arity = 2, .infer = OrderTypes, .at = Map<"lt">, .vjp = NoGradient,
      .numpy = "x0 < x1", .sample = kPairs, .doc = "Less."},
     {.name = "ne", .cls = kElementwise, .arity = 2, .infer = CompareTypes, .at = Map<"ne">, .vjp = NoGradient,
      .numpy = "x0 != x1", .sample = {.shapes = {"i32[2,3]", "i32[2,3]"}, .lo = 0, .hi = 2, .differentiable = false}, .doc = "Not equal."},
     {.name = "select", .cls = kElementwise, .arity = 3, .infer = SelectTypes,
-     .at = [](At& s, Index i) { return Select(s.Read(0, i), s.Read(1, i), s.Read(2, i)); }, .vjp = SelectVjp,
+     .at = SelectAt, .vjp = SelectVjp,
      .numpy = "np.where(x0, x1, x2)", .sample = {.shapes = {"bool[2,3]", "f32[2,3]", "f32[2,3]"}},
      .doc = "The second where the first holds, else the third; a branch that is not taken gets no gradient, not even NaN."},
 };
