@@ -4,6 +4,7 @@
 //   dispatch @sgd (%w, %g, %t)  epoch 1         dispatch @sgd (%w, %g)  epoch 1
 //   copy %t -> %w               epoch 2   ->
 // The two parameters of the kernel become one, read and written; kernels that others use as they are, are cloned first.
+// Parameters that share storage with no other of their step are marked `restrict`.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -265,14 +266,42 @@ void DropReplacedKernels(Aliaser& all) {
   }
 }
 
+// A parameter is `restrict` where no step binds another parameter to storage of the same class: classes that are alive
+// in one step never share bytes.
+bool MarkRestrict(Program& program) {
+  std::vector<std::vector<bool>> apart(program.kernels.size());  // empty: no step uses the kernel
+  for (const Graph& graph : program.graphs) {
+    const std::vector<int32_t> roots = StorageRoots(graph);
+    for (const Step& step : graph.steps) {
+      if (step.kind != StepKind::kDispatch) continue;
+      std::vector<bool>& mine = apart[step.callee];
+      mine.resize(step.args.size(), true);
+      for (size_t i = 0; i < step.args.size(); ++i) {
+        const auto same = [&](int32_t other) { return roots[other] == roots[step.args[i]]; };
+        if (std::count_if(step.args.begin(), step.args.end(), same) > 1) mine[i] = false;
+      }
+    }
+  }
+  bool changed = false;
+  for (size_t k = 0; k < apart.size(); ++k) {
+    for (size_t i = 0; i < apart[k].size(); ++i) {
+      KernelParam& p = program.kernels[k].params[i];
+      changed = changed || p.restrict_ != apart[k][i];
+      p.restrict_ = apart[k][i];
+    }
+  }
+  return changed;
+}
+
 }  // namespace
 
 absl::StatusOr<bool> Alias(Program& program, PassContext& context) {
-  if (!context.in_place) return false;
   Aliaser all{.program = program, .context = context};
-  for (Graph& graph : program.graphs) GraphAliaser(all, graph).Run();
+  for (Graph& graph : program.graphs) {
+    if (context.in_place) GraphAliaser(all, graph).Run();
+  }
   DropReplacedKernels(all);
-  return all.changed;
+  return MarkRestrict(program) || all.changed;
 }
 
 }  // namespace agc
