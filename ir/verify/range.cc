@@ -1,0 +1,140 @@
+// Interval analysis of indices under guards: a condition 0 <= g < n bounds e by the range of e - k*g plus k*[0, n-1].
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "ir/verify/verify.h"
+
+namespace agc {
+namespace {
+
+constexpr int64_t kFar = std::numeric_limits<int64_t>::max() / 4;
+
+struct Condition {
+  ExprId index = {};
+  int64_t lo = 0, hi = 0;
+};
+
+int64_t Clamped(__int128 v) { return static_cast<int64_t>(std::clamp<__int128>(v, -kFar, kFar)); }
+int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0); }
+
+// A sum of atoms times constants.
+struct Linear {
+  std::vector<std::pair<ExprId, int64_t>> terms = {};
+  int64_t constant = 0;
+};
+
+Linear LinearOf(const ExprPool& pool, ExprId e) {
+  const ExprNode& n = pool.node(e);
+  Linear sum;
+  if (n.kind == ExprKind::kConst) {
+    sum.constant = n.payload;
+  } else if (n.kind == ExprKind::kLin) {
+    sum.constant = n.payload;
+    for (size_t i = 0; i < n.args.size(); ++i) sum.terms.emplace_back(n.args[i], n.coefs[i]);
+  } else {
+    sum.terms.emplace_back(e, 1);
+  }
+  return sum;
+}
+
+int64_t CoefOf(const Linear& sum, ExprId atom) {
+  for (const auto& [a, c] : sum.terms) {
+    if (a == atom) return c;
+  }
+  return 0;
+}
+
+void Add(IndexRange& r, __int128 coef, IndexRange x) {
+  const __int128 a = coef * x.lo, b = coef * x.hi;
+  r.lo = Clamped(r.lo + std::min(a, b));
+  r.hi = Clamped(r.hi + std::max(a, b));
+}
+
+class Analysis {
+ public:
+  Analysis(const ExprPool& pool, absl::Span<const ExprId> conditions) : pool_(pool) {
+    for (ExprId c : conditions) Collect(c);
+  }
+
+  IndexRange Of(ExprId e) const {
+    IndexRange r = Plain(e);
+    const ExprNode& n = pool_.node(e);
+    r = {std::max(r.lo, n.lo), std::min(r.hi, n.hi)};
+    for (const Condition& c : conditions_) Tighten(e, c, r);
+    return r;
+  }
+
+ private:
+  void Collect(ExprId id) {
+    const ExprNode& n = pool_.node(id);
+    if (n.kind == ExprKind::kAnd) {
+      for (ExprId arg : n.args) Collect(arg);
+    }
+    if (n.kind == ExprKind::kInRange) conditions_.push_back({n.args[0], 0, n.payload - 1});
+    if (n.kind == ExprKind::kNonNeg) conditions_.push_back({n.args[0], 0, kFar});
+    if (n.kind == ExprKind::kEqZero) conditions_.push_back({n.args[0], 0, 0});
+  }
+
+  IndexRange Plain(ExprId e) const {
+    const ExprNode& n = pool_.node(e);
+    switch (n.kind) {
+      case ExprKind::kLin: {
+        IndexRange r{n.payload, n.payload};
+        for (size_t i = 0; i < n.args.size(); ++i) Add(r, n.coefs[i], Of(n.args[i]));
+        return r;
+      }
+      case ExprKind::kDiv: {
+        const IndexRange x = Of(n.args[0]);
+        return {FloorDiv(x.lo, n.payload), FloorDiv(x.hi, n.payload)};
+      }
+      case ExprKind::kMod: {
+        const IndexRange x = Of(n.args[0]);
+        const int64_t q = FloorDiv(x.lo, n.payload);
+        return q == FloorDiv(x.hi, n.payload) ? IndexRange{x.lo - q * n.payload, x.hi - q * n.payload}
+                                              : IndexRange{0, n.payload - 1};
+      }
+      case ExprKind::kMin: {
+        const IndexRange x = Of(n.args[0]);
+        return {std::min(x.lo, n.payload), std::min(x.hi, n.payload)};
+      }
+      case ExprKind::kMax: {
+        const IndexRange x = Of(n.args[0]);
+        return {std::max(x.lo, n.payload), std::max(x.hi, n.payload)};
+      }
+      default:
+        return {n.lo, n.hi};
+    }
+  }
+
+  void Tighten(ExprId e, const Condition& c, IndexRange& r) const {
+    const Linear x = LinearOf(pool_, e), g = LinearOf(pool_, c.index);
+    int64_t before = 0;
+    for (const auto& [atom, coef] : g.terms) {
+      const int64_t mine = CoefOf(x, atom);
+      if (mine == 0 || mine % coef != 0 || mine / coef == before) continue;
+      const int64_t k = before = mine / coef;
+      IndexRange rest{x.constant, x.constant};
+      Add(rest, -static_cast<__int128>(k), {g.constant, g.constant});
+      for (const auto& [a, v] : x.terms) Add(rest, v - static_cast<__int128>(k) * CoefOf(g, a), Node(a));
+      for (const auto& [a, v] : g.terms) {
+        if (CoefOf(x, a) == 0) Add(rest, -static_cast<__int128>(k) * v, Node(a));
+      }
+      Add(rest, k, {c.lo, c.hi});
+      r = {std::max(r.lo, rest.lo), std::min(r.hi, rest.hi)};
+    }
+  }
+  IndexRange Node(ExprId e) const { return {pool_.node(e).lo, pool_.node(e).hi}; }
+
+  const ExprPool& pool_;
+  std::vector<Condition> conditions_ = {};
+};
+
+}  // namespace
+
+IndexRange RangeUnder(const ExprPool& pool, ExprId index, absl::Span<const ExprId> conditions) {
+  return Analysis(pool, conditions).Of(index);
+}
+
+}  // namespace agc
