@@ -143,6 +143,7 @@ class StepRunner {
 
   absl::Status Start(const EvalInputs& inputs) {
     AGC_RETURN_IF_ERROR(planned_ ? PlaceInArenas() : PlaceAlone());
+    FindLives();
     for (size_t b = 0; b < graph_.buffers.size(); ++b) {
       AGC_ASSIGN_OR_RETURN(const std::optional<HostTensor> start,
                            StartOf(program_, graph_.buffers[b], inputs, EvalMode::kExact));
@@ -155,7 +156,7 @@ class StepRunner {
     for (size_t s = 0; s < graph_.steps.size(); ++s) {
       AGC_RETURN_IF_ERROR(CheckConflicts(s));
       AGC_RETURN_IF_ERROR(RunStep(s));
-      if (planned_) PoisonDead(s);
+      if (planned_) PoisonDead(static_cast<int64_t>(s));
     }
     return absl::OkStatus();
   }
@@ -331,22 +332,32 @@ class StepRunner {
     return absl::OkStatus();
   }
 
-  // Temporaries whose last step was `number` lose their bytes, but for those that another one still holds.
-  void PoisonDead(size_t number) {
+  // First and last step of every class of aliases, by root.
+  void FindLives() {
+    lives_.assign(graph_.buffers.size(), {INT64_MAX, -1});
+    for (size_t b = 0; b < graph_.buffers.size(); ++b) {
+      auto& [first, last] = lives_[Root(graph_, b)];
+      first = std::min<int64_t>(first, graph_.buffers[b].first_step);
+      last = std::max<int64_t>(last, graph_.buffers[b].last_step);
+    }
+  }
+
+  // Temporaries whose last step was `step` lose their bytes, but for those that another one still holds.
+  void PoisonDead(int64_t step) {
     const auto temporary = [](const Buffer& b) {
       return b.kind == BufferKind::kTemp || b.kind == BufferKind::kScratch;
     };
     for (size_t b = 0; b < graph_.buffers.size(); ++b) {
       const Buffer& dead = graph_.buffers[b];
-      if (!temporary(dead) || dead.last_step != number) continue;
+      if (!temporary(dead) || lives_[Root(graph_, b)].second != step) continue;
       std::vector<uint8_t> held(static_cast<size_t>(slices_[b].size));
-      for (const Buffer& other : graph_.buffers) {
-        if (!temporary(other) || other.arena != dead.arena || other.first_step > number || other.last_step <= number)
-          continue;
-        const int64_t begin = std::max(other.offset, dead.offset),
-                      end = std::min(other.offset + other.size, dead.offset + slices_[b].size);
-        if (begin < end)
-          std::fill(held.begin() + (begin - dead.offset), held.begin() + (end - dead.offset), uint8_t{1});
+      for (size_t o = 0; o < graph_.buffers.size(); ++o) {
+        const Buffer& other = graph_.buffers[o];
+        const auto [first, last] = lives_[Root(graph_, o)];
+        if (!temporary(other) || other.arena != dead.arena || first > step || last <= step) continue;
+        const int64_t begin = std::max(other.offset, dead.offset) - dead.offset;
+        const int64_t end = std::min(other.offset + other.size, dead.offset + slices_[b].size) - dead.offset;
+        if (begin < end) std::fill(held.begin() + begin, held.begin() + end, uint8_t{1});
       }
       for (size_t i = 0; i < held.size(); ++i) {
         if (held[i] != 0) continue;
@@ -366,9 +377,10 @@ class StepRunner {
   const Graph& graph_;
   const KernelOptions options_;
   const bool planned_;
-  std::vector<Region> regions_ = {};     // by buffer, or arenas
-  std::vector<ArenaSlice> slices_ = {};  // by buffer
-  std::vector<Touched> touched_ = {};    // since the last barrier, or in this epoch
+  std::vector<Region> regions_ = {};                     // by buffer, or arenas
+  std::vector<std::pair<int64_t, int64_t>> lives_ = {};  // by buffer that is the root of its aliases
+  std::vector<ArenaSlice> slices_ = {};                  // by buffer
+  std::vector<Touched> touched_ = {};                    // since the last barrier, or in this epoch
   int32_t epoch_ = -1;
 };
 
