@@ -1,28 +1,15 @@
 #include "passes/manager.h"
 
 #include <chrono>
-#include <csignal>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "ir/base/status.h"
+#include "ir/text/text.h"
+#include "ir/verify/verify.h"
 #include "passes/registry.h"
 #include "passes/reproducer.h"
-#if __has_include("ir/text/text.h")
-#include "ir/text/text.h"
-#else
-namespace agc {
-static std::string Print(const Program&) { return {}; }
-}  // namespace agc
-#endif
-#if __has_include("ir/verify/verify.h")
-#include "ir/verify/verify.h"
-#else
-namespace agc {
-static absl::Status Verify(const Program&) { return absl::OkStatus(); }
-}  // namespace agc
-#endif
 
 namespace agc {
 namespace {
@@ -55,12 +42,12 @@ class Runner {
   Runner(Program& program, PassContext& context, const ManagerOptions& options)
       : program_(program), context_(context), options_(options) {}
 
-  absl::Status Run(absl::Span<const std::string> names) {
+  absl::Status Run(absl::Span<const PassDef* const> passes) {
     if (options_.verify) {
       AGC_RETURN_IF_ERROR(Verify(program_));  // what comes from outside is the user's, so the status is kept
     }
     AGC_RETURN_IF_ERROR(Dump("input"));
-    for (const std::string& name : names) AGC_RETURN_IF_ERROR(RunOne(*FindPass(name)));
+    for (const PassDef* pass : passes) AGC_RETURN_IF_ERROR(RunOne(*pass));
     return absl::OkStatus();
   }
 
@@ -95,10 +82,10 @@ class Runner {
   }
 
   absl::Status CheckResult(const PassDef& pass, absl::string_view before, bool changed) {
-    if (before.empty()) return absl::OkStatus();
     if (const absl::Status s = Verify(program_); !s.ok()) {
       return Broken(pass, before, absl::StrCat("the result does not verify: ", s.message()));
     }
+    for (const Kernel& kernel : program_.kernels) AGC_RETURN_IF_ERROR(VerifyLimits(kernel, context_.target));
     const bool differs = Print(program_) != before;
     if (differs && !changed) return Broken(pass, before, "it changed the program but reported no change");
     if (!differs && changed) return Broken(pass, before, "it reported a change but left the program as it was");
@@ -135,16 +122,16 @@ class Runner {
 }  // namespace
 
 absl::Status CheckChain(absl::Span<const std::string> names, Stage stage) {
-  std::string from = "the module";
+  std::string from = "the module is at";
   for (const std::string& name : names) {
     const PassDef* pass = FindPass(name);
     if (pass == nullptr)
       return absl::InvalidArgumentError(absl::StrCat("no pass is called ", name, "; `agc passes` lists them"));
     if ((pass->accepts & SetOf(stage)) == 0) {
       return absl::InvalidArgumentError(absl::StrCat("pass ", name, " accepts stage ", ToString(pass->accepts),
-                                                     ", but ", from, " leaves stage ", Name(stage)));
+                                                     ", but ", from, " stage ", Name(stage)));
     }
-    if (pass->After(stage) != stage) from = absl::StrCat("pass ", name);
+    if (pass->After(stage) != stage) from = absl::StrCat("pass ", name, " leaves");
     stage = pass->After(stage);
   }
   return absl::OkStatus();
@@ -154,8 +141,15 @@ absl::Status RunPipeline(Program& program, absl::Span<const std::string> names, 
                          const ManagerOptions& options) {
   AGC_ASSIGN_OR_RETURN(const std::vector<std::string> selected, Selected(names, options));
   AGC_RETURN_IF_ERROR(CheckChain(selected, program.stage));
+  std::vector<const PassDef*> passes;
+  for (const std::string& name : selected) passes.push_back(FindPass(name));
+  return RunPasses(program, passes, context, options);
+}
+
+absl::Status RunPasses(Program& program, absl::Span<const PassDef* const> passes, PassContext& context,
+                       const ManagerOptions& options) {
   if (options.rewrite_limit >= 0) context.rewrites_left = options.rewrite_limit;
-  return Runner(program, context, options).Run(selected);
+  return Runner(program, context, options).Run(passes);
 }
 
 }  // namespace agc

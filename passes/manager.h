@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "passes/pass.h"
+#include "passes/registry.h"
 
 namespace agc {
 
@@ -35,6 +36,10 @@ struct ManagerOptions {
 // status for what the pass refuses, and Internal, naming the pass, for broken invariants.
 absl::Status RunPipeline(Program& program, absl::Span<const std::string> names, PassContext& context,
                          const ManagerOptions& options = {});
+
+// The same for table rows, which tests make up.
+absl::Status RunPasses(Program& program, absl::Span<const PassDef* const> passes, PassContext& context,
+                       const ManagerOptions& options = {});
 
 // Whether `names` chain from `stage`; the error names the pass, what it accepts and what it would get.
 absl::Status CheckChain(absl::Span<const std::string> names, Stage stage);

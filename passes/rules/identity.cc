@@ -18,6 +18,16 @@ Value MulOne(Rule& r) { return Neutral(r, 1); }
 Value SubZero(Rule& r) { return OtherIf(r, 1, 0); }
 Value DivOne(Rule& r) { return OtherIf(r, 1, 1); }
 
+// x and true = x, x and false = false; the other way round for or, whose neutral element is false.
+Value Logic(Rule& r) {
+  const double neutral = r.op.def->name == "logical_and" ? 1 : 0;
+  const Value other = Neutral(r, neutral);
+  if (other.valid()) return other;
+  return IsSplat(r, 0, 1 - neutral) || IsSplat(r, 1, 1 - neutral)
+             ? SplatOf(r, Scalar::Int(DType::kBool, neutral == 0 ? 1 : 0))
+             : Value();
+}
+
 // Integers have neither NaN nor infinity.
 Value MulZeroInt(Rule& r) {
   if (!IsInt(r.op.type().dtype) || (!IsSplat(r, 0, 0) && !IsSplat(r, 1, 0))) return {};
@@ -45,20 +55,10 @@ Value SelectConstant(Rule& r) {
 Value NothingToStop(Rule& r) { return r.builder.program->stage == Stage::kTensor ? Value() : r.x[0]; }
 
 constexpr RewriteRule kRules[] = {
-    {"abs", Idempotent},
-    {"add", AddZero},
-    {"cast", NoCast},
-    {"ceil", Idempotent},
-    {"div", DivOne},
-    {"floor", Idempotent},
-    {"logical_not", Involution},
-    {"mul", MulOne},
-    {"mul", MulZeroInt},
-    {"neg", Involution},
-    {"relu", Idempotent},
-    {"round", Idempotent},
-    {"select", SelectConstant},
-    {"stop_gradient", NothingToStop},
+    {"abs", Idempotent},   {"add", AddZero},      {"cast", NoCast},           {"ceil", Idempotent},
+    {"div", DivOne},       {"floor", Idempotent}, {"logical_and", Logic},     {"logical_not", Involution},
+    {"logical_or", Logic}, {"mul", MulOne},       {"mul", MulZeroInt},        {"neg", Involution},
+    {"relu", Idempotent},  {"round", Idempotent}, {"select", SelectConstant}, {"stop_gradient", NothingToStop},
     {"sub", SubZero},
 };
 

@@ -1,5 +1,8 @@
 #include "tools/agc/pass_flags.h"
 
+#include <filesystem>
+#include <system_error>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "ir/base/status.h"
@@ -47,6 +50,11 @@ bool SetSwitch(absl::string_view arg, PassFlags& flags) {
 }
 
 }  // namespace
+
+PassFlags::PassFlags() {
+  std::error_code none;
+  manager.reproducer = (std::filesystem::temp_directory_path(none) / "agc-reproducer.agir").string();
+}
 
 absl::StatusOr<bool> ParsePassFlag(absl::string_view arg, PassFlags& flags) {
   std::string value;

@@ -11,7 +11,8 @@ namespace agc::tool {
 
 struct PassFlags {
   PassContext context = {};
-  ManagerOptions manager = {.reproducer = "agc-reproducer.agir"};
+  ManagerOptions manager = {};
+  PassFlags();  // a reproducer goes to the directory for temporary files
 };
 
 // Whether `arg` is one of these flags; then it is stored. A bad value is an error.
