@@ -7,6 +7,8 @@ import agc_lit  # a class defined in this file could not be sent to lit's worker
 
 here = os.path.dirname(os.path.abspath(__file__))
 agc = os.path.abspath(lit_config.params["agc"])
+if not os.path.exists(agc):
+    lit_config.fatal(agc + " does not exist: build the target agc first")
 
 config.name = "agc"
 config.suffixes = [".agir", ".test"]

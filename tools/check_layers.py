@@ -22,7 +22,7 @@ LAYERS = {  # directory -> directories of ours that it may include besides SHARE
     "examples": {"examples", "runtime"},
 }
 NO_SHARED = {"ir"}
-EXTRA = {"examples": {"compiler/agc.h"}}  # single headers that a directory may include besides
+EXTRA = {"examples": {"compiler/agc.h", "ir/base/status.h"}}  # single headers besides; status.h: the AGC_ macros
 RUNTIME_ONLY = "examples/runtime_only/"   # shows that running needs no compiler
 # Third-party headers -> the path prefixes that may include them.
 HOMES = [
