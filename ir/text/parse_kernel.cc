@@ -15,6 +15,11 @@ class KernelParser {
 
   Kernel Parse() {
     Header();
+    while (c_.Accept("alloc")) {  // of the whole kernel: without a statement
+      Stmt s{.kind = StmtKind::kAlloc};
+      s.loc = c_.loc();
+      AllocLine(s);
+    }
     while (c_.ok() && !c_.Accept("}")) Part();
     return std::move(kernel_);
   }

@@ -36,13 +36,18 @@ class KernelPrinter {
           Sigil('%', Unique(options.names ? p.name : absl::StrCat("p", names_.buffers.size()), values_)));
     }
     for (VarId v = 0; v < pool_.vars(); ++v) names_.vars.push_back(absl::StrCat("?", VarName(pool_.var(v).name)));
-    for (const Alloc& a : kernel.allocs) names_.allocs.push_back(absl::StrCat("%?", VarName(a.name)));
+    names_.allocs.resize(kernel.allocs.size());
     names_.var_rank.resize(pool_.vars());
     names_.alloc_rank.resize(kernel.allocs.size());
   }
 
   void Print(absl::string_view indent) {
     Header(indent);
+    std::vector<bool> declared(kernel_.allocs.size());
+    for (const KernelPart& part : kernel_.parts) FindAllocs(part.body, declared);
+    for (uint32_t i = 0; i < declared.size(); ++i) {
+      if (!declared[i]) absl::StrAppend(&out_, indent, "  ", AllocText(i), "\n");
+    }
     for (const KernelPart& part : kernel_.parts) {
       absl::StrAppend(&out_, indent, "  part groups ", IntList(part.groups), " {\n");
       Block(part.body, absl::StrCat(indent, "    "));
@@ -52,6 +57,15 @@ class KernelPrinter {
   }
 
  private:
+  // Allocs that a statement declares; the others belong to the whole kernel.
+  static void FindAllocs(const std::vector<Stmt>& body, std::vector<bool>& declared) {
+    for (const Stmt& s : body) {
+      if (s.kind == StmtKind::kAlloc && s.target < declared.size()) declared[s.target] = true;
+      FindAllocs(s.body, declared);
+      FindAllocs(s.otherwise, declared);
+    }
+  }
+
   void Header(absl::string_view indent) {
     absl::StrAppend(&out_, indent, "shader ", options_.names ? Sigil('@', kernel_.name) : "@_", "(");
     for (size_t i = 0; i < kernel_.params.size(); ++i) {
@@ -104,7 +118,7 @@ class KernelPrinter {
         absl::StrAppend(&out_, LetText(s), loc, "\n");
         return;
       case StmtKind::kAlloc:
-        absl::StrAppend(&out_, AllocText(s), loc, "\n");
+        absl::StrAppend(&out_, AllocText(s.target), loc, "\n");
         return;
       case StmtKind::kStore:
         absl::StrAppend(&out_, StoreText(s), loc, "\n");
@@ -175,12 +189,12 @@ class KernelPrinter {
     return out;
   }
 
-  std::string AllocText(const Stmt& s) {
-    if (s.target >= kernel_.allocs.size()) return "alloc %?";
-    const Alloc& a = kernel_.allocs[s.target];
-    std::string& name = names_.allocs[s.target];
+  std::string AllocText(uint32_t number) {
+    if (number >= kernel_.allocs.size()) return "alloc %?";
+    const Alloc& a = kernel_.allocs[number];
+    std::string& name = names_.allocs[number];
     name = Sigil('%', Unique(options_.names ? a.name : absl::StrCat("a", allocs_), values_));
-    names_.alloc_rank[s.target] = allocs_++;
+    names_.alloc_rank[number] = allocs_++;
     std::string out = absl::StrCat("alloc ", name, ": ", SpaceName(a.space), " ", TypeWithLanes(a.dtype, a.lanes), "[",
                                    absl::StrJoin(a.extents, ","), "]");
     if (a.skew != 0) absl::StrAppend(&out, " skew ", a.skew);

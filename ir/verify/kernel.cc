@@ -39,6 +39,7 @@ class KernelVerifier {
         if (n < 1) return Error({}, absl::StrCat("alloc %", a.name, " has an extent of ", n));
       }
     }
+    AGC_RETURN_IF_ERROR(WholeKernelAllocs());
     for (const KernelPart& part : kernel_.parts) {
       part_ = &part;
       for (int64_t n : part.groups) {
@@ -55,6 +56,27 @@ class KernelVerifier {
   }
   std::string Text(ExprId e) const { return PrintExpr(pool_, e, NamesOf(kernel_)); }
   std::string VarName(VarId v) const { return v < pool_.vars() ? pool_.var(v).name : absl::StrCat("variable ", v); }
+
+  // Shared memory that no statement declares is in scope everywhere.
+  absl::Status WholeKernelAllocs() {
+    std::vector<bool> declared(allocs_.size());
+    for (const KernelPart& part : kernel_.parts) FindAllocs(part.body, declared);
+    for (size_t i = 0; i < declared.size(); ++i) {
+      if (declared[i]) continue;
+      const Alloc& a = kernel_.allocs[i];
+      if (a.space == AllocSpace::kRegister)
+        return Error({}, absl::StrCat("register alloc %", a.name, " is declared by no statement"));
+      allocs_[i] = true;
+    }
+    return absl::OkStatus();
+  }
+  static void FindAllocs(const std::vector<Stmt>& body, std::vector<bool>& declared) {
+    for (const Stmt& s : body) {
+      if (s.kind == StmtKind::kAlloc && s.target < declared.size()) declared[s.target] = true;
+      FindAllocs(s.body, declared);
+      FindAllocs(s.otherwise, declared);
+    }
+  }
 
   absl::Status Block(const std::vector<Stmt>& body, bool uniform) {
     const std::vector<Known> known = known_;
