@@ -133,8 +133,11 @@ class Lowering : public AtContext {
       const LiteralPtr& literal = AttrReader{op.attrs}.literal("value");
       if (literal->splat || literal->values.size() == 1) return pool().Const(literal->values[0]);
     }
-    if (!inlined_(v.op)) return pool().Load(InputNumber(v), index, TypeOf(graph_, v).dtype, 1, guard_);
+    const TensorType& type = TypeOf(graph_, v);
+    if (!inlined_(v.op)) return pool().Load(InputNumber(v), Unclamped(index), type.dtype, 1, guard_);
     NotePlainRead(v, index);
+    const std::vector<Expr> clamped = Clamped(index, type);
+    index = clamped;
     if (op.def->at == nullptr) {
       if (status_.ok())
         status_ = ErrorAt(op.loc, absl::StrCat(op.def->name, ": has no value at an index, run decompose first"),
@@ -146,6 +149,52 @@ class Lowering : public AtContext {
     const Expr value = op.def->at(at, index);
     place_ = saved;
     return value;
+  }
+
+  bool Guarded(Expr condition) const {
+    if (guard_ == condition) return true;
+    if (!guard_.is(ExprKind::kAnd)) return false;
+    const auto& all = guard_.node().args;
+    return std::find(all.begin(), all.end(), condition.id) != all.end();
+  }
+
+  // While a guard says that an index is in range, inlined ops see it clamped to that range, so that their own index
+  // arithmetic (a reshape's div and mod, say) folds; at the load the clamps are taken off again.
+  std::vector<Expr> Clamped(Index index, const TensorType& type) {
+    std::vector<Expr> out(index.begin(), index.end());
+    for (size_t i = 0; i < out.size(); ++i) {
+      const Expr inside = InRange(out[i], type.dims[i]);
+      if (!inside.IsConst() && Guarded(inside)) out[i] = Max(Min(out[i], type.dims[i] - 1), 0);
+    }
+    return out;
+  }
+
+  std::vector<Expr> Unclamped(Index index) {
+    Substitution s{.pool = &pool()};
+    s.context = this;
+    s.hooks.emplace_back(ExprKind::kMin, [](void* self, Expr original, Index args) {
+      const bool idle = static_cast<Lowering*>(self)->Guarded(InRange(args[0], original.node().payload + 1));
+      return idle ? args[0] : Min(args[0], original.node().payload);
+    });
+    s.hooks.emplace_back(ExprKind::kMax, [](void* self, Expr original, Index args) {
+      const bool idle = original.node().payload == 0 && static_cast<Lowering*>(self)->GuardedBelow(args[0]);
+      return idle ? args[0] : Max(args[0], original.node().payload);
+    });
+    std::vector<Expr> out;
+    for (Expr e : index) out.push_back(Substitute(e, s));
+    return out;
+  }
+
+  // Some guard says that the index is not negative.
+  bool GuardedBelow(Expr index) const {
+    std::vector<Expr> all = {guard_};
+    if (guard_.is(ExprKind::kAnd)) {
+      all.clear();
+      for (size_t i = 0; i < guard_.node().args.size(); ++i) all.push_back(guard_.arg(static_cast<int>(i)));
+    }
+    return std::any_of(all.begin(), all.end(), [&](Expr g) {
+      return (g.is(ExprKind::kInRange) || g.is(ExprKind::kNonNeg)) && g.arg(0) == index;
+    });
   }
 
   uint32_t InputNumber(ValueRef v) {

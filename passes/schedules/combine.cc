@@ -17,6 +17,13 @@ struct State {
   std::vector<uint32_t> exchange = {};  // shared arrays of `threads` elements, when there are no shuffles
 };
 
+uint32_t Shared(KernelBuilder& b, absl::string_view name, DType dtype, int64_t extent, std::vector<Stmt>& body) {
+  Stmt alloc{.kind = StmtKind::kAlloc};
+  alloc.target = b.AddAlloc(name, AllocSpace::kShared, dtype, {extent});
+  body.push_back(alloc);
+  return alloc.target;
+}
+
 Expr Named(KernelBuilder& b, absl::string_view name, Expr value, std::vector<Stmt>& body) {
   VarId v = 0;
   const Expr var = b.ValueVar(name, value.dtype(), &v);
@@ -83,7 +90,7 @@ std::vector<Expr> EmitCombine(KernelBuilder& b, const NestStage& stage, absl::Sp
     b.kernel().features.emplace_back(kShuffleFeature);
   }
   for (size_t c = 0; c < n && !shuffle; ++c) {
-    s.exchange.push_back(b.AddAlloc("exchange", AllocSpace::kShared, s.value[c].dtype(), {threads}));
+    s.exchange.push_back(Shared(b, "exchange", s.value[c].dtype(), threads, body));
   }
   for (int64_t mask = 1; mask < kCombineGroup; mask *= 2) {
     const std::vector<Expr> other = Partner(b, s, t, mask, body);
@@ -99,7 +106,7 @@ std::vector<Expr> EmitCombine(KernelBuilder& b, const NestStage& stage, absl::Sp
   std::vector<uint32_t> words;
   std::vector<Stmt> publish;
   for (size_t c = 0; c < n; ++c) {
-    words.push_back(b.AddAlloc("word", AllocSpace::kShared, s.value[c].dtype(), {threads / kCombineGroup}));
+    words.push_back(Shared(b, "word", s.value[c].dtype(), threads / kCombineGroup, body));
     publish.push_back(SetAlloc(words[c], {Div(t, kCombineGroup)}, s.value[c]));
   }
   body.push_back(IfStmt(EqZero(Mod(t, kCombineGroup)), std::move(publish)));

@@ -224,8 +224,7 @@ class Tile {
         begin = part_ * per;
         end = Min(begin + per, nest_.extent(shape_.k[0]));
       }
-      const bool unroll = i + 1 == shape_.k.size() && nest_.extent(shape_.k[i]) <= 8 && !(i == 0 && split_ > 1);
-      inner = {ForStmt(unroll ? ForMode::kUnroll : ForMode::kSerial, vars[i], begin, end, std::move(inner))};
+      inner = {ForStmt(ForMode::kSerial, vars[i], begin, end, std::move(inner))};
     }
     body.insert(body.end(), std::make_move_iterator(inner.begin()), std::make_move_iterator(inner.end()));
   }
