@@ -12,6 +12,7 @@
 #include "ir/op_def.h"
 #include "ir/text/text.h"
 #include "passes/manager.h"
+#include "passes/registry.h"
 
 namespace agc {
 namespace {
@@ -250,6 +251,56 @@ TEST(Autograd, TwoLossesOfOneGraph) {
   ASSERT_TRUE(r.ok()) << r.status();
   EXPECT_DOUBLE_EQ(r->outputs.at("a").at(1).f(), 10);
   EXPECT_DOUBLE_EQ(r->outputs.at("b").at(1).f(), 1);
+}
+
+// Rows that no table has: a composite and a primitive without a gradient rule.
+absl::StatusOr<Types> SameAsFirst(const OpCall& call) { return Types(call.type(0)); }
+constexpr OpDef kCube = {.name = "cube",
+                         .cls = OpClass::kComposite,
+                         .arity = 1,
+                         .infer = SameAsFirst,
+                         .decompose = [](Rule& r) { return r.x[0] * r.x[0] * r.x[0]; },
+                         .doc = "x^3."};
+constexpr OpDef kOpaque = {.name = "opaque",
+                           .cls = OpClass::kElementwise,
+                           .arity = 1,
+                           .infer = SameAsFirst,
+                           .at = [](At& s, Index i) { return s.Read(0, i); },
+                           .doc = "No rule."};
+
+// g = gradient(def(x), x) of one f64.
+Program GradientOf(const OpDef& def) {
+  Program program;
+  program.graphs.emplace_back();
+  Graph& graph = program.graphs[0];
+  graph.name = "f";
+  Builder b{.program = &program, .graph = &graph};
+  const OpId x = AppendInput(graph, ParamKind::kInput, "x", {DType::kF64, {}}, {});
+  const OpId y = *AppendChecked(graph, def, {x}, {}, {"mlp.cc", 7});
+  Output(b, "g", Gradient({&b, y}, {&b, x}, {"mlp.cc", 9}));
+  return program;
+}
+
+TEST(Autograd, DecomposesACompositeWithoutARule) {
+  Program program = GradientOf(kCube);
+  PassContext context;
+  ASSERT_TRUE(*Autograd(program, context));
+  EvalInputs in;
+  in.params["x"] = Doubles({}, {3});
+  const auto r = EvaluateGraph(program, program.graphs[0], in, EvalMode::kDouble);
+  ASSERT_TRUE(r.ok()) << r.status();
+  EXPECT_DOUBLE_EQ(r->outputs.at("g").at(0).f(), 27);
+}
+
+TEST(Autograd, NamesAnOpWithoutARule) {
+  Program program = GradientOf(kOpaque);
+  PassContext context;
+  const absl::Status s = Autograd(program, context).status();
+  EXPECT_EQ(s.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(
+      std::string(s.message()),
+      "mlp.cc:7: error: opaque: it has no gradient rule, and a gradient is taken through it; put stop_gradient on "
+      "its operand or compute it with other ops\nmlp.cc:9: note: the gradient is asked for here");
 }
 
 }  // namespace
