@@ -219,10 +219,24 @@ class Executor {
     return absl::OkStatus();
   }
 
+  // Stores at an index that is the same for all invocations, to a register; false: to be done one by one.
+  bool StoreRegister(const KernelNode& n, KernelPlace place, const Mask& active) {
+    absl::InlinedVector<int64_t, 4> index;
+    absl::InlinedVector<const uint64_t*, 4> values;
+    const size_t rank = n.stmt->index.size();
+    for (size_t k = 0; k < rank; ++k) {
+      if (n.rest.stride(k) != 0) return false;
+      index.push_back(static_cast<int64_t>(*n.rest.result(k)));
+    }
+    for (int c = 0; c < n.width; ++c) values.push_back(n.rest.result(rank, c));
+    return memory_.WriteRegister(place, index, active.data(), values, n.rest.stride(rank));
+  }
+
   absl::Status ExecStore(KernelNode& n, Mask active) {
     AGC_RETURN_IF_ERROR(EvalStore(n, active));
     const Stmt& s = *n.stmt;
     const KernelPlace place{s.to_alloc, s.target};
+    if (s.combiner == nullptr && StoreRegister(n, place, active)) return absl::OkStatus();
     const size_t width = static_cast<size_t>(n.width), lanes = static_cast<size_t>(lanes_);
     std::vector<int64_t> index;
     std::vector<uint64_t> one, bits(width * lanes), old(s.combiner != nullptr ? width * lanes : 0);

@@ -261,6 +261,9 @@ absl::Status KernelMemory::Load(const StripLoad& load) {
       instr.width == 1 && load.index.size() == args_[place.number].dims.size()) {
     return LoadDirect(load, args_[place.number]);
   }
+  const bool uniform =
+      std::count(load.stride.begin(), load.stride.end(), 0) == static_cast<int64_t>(load.stride.size());
+  if (place.alloc && !cells_[place.number].shared && uniform) return LoadRegister(load, place);
   absl::InlinedVector<int64_t, 4> index(load.index.size());
   absl::InlinedVector<uint64_t, 4> bits(load.out.size());
   for (int lane = 0; lane < load.lanes; ++lane) {
@@ -272,6 +275,46 @@ absl::Status KernelMemory::Load(const StripLoad& load) {
     for (size_t c = 0; c < bits.size(); ++c) load.out[c][lane] = bits[c];
   }
   return absl::OkStatus();
+}
+
+// One element of a register alloc, the same one in every lane: a copy of its slots.
+absl::Status KernelMemory::LoadRegister(const StripLoad& load, KernelPlace place) {
+  absl::InlinedVector<int64_t, 4> index;
+  for (size_t k = 0; k < load.index.size(); ++k) index.push_back(load.At(k, 0));
+  absl::InlinedVector<uint64_t, 4> one(load.out.size());
+  const auto slow = [&](int lane) {
+    return Read(place, index, lane, load.instr->dtype, Touch::kPlain, absl::MakeSpan(one));
+  };
+  int64_t element = 0;
+  if (!Locate(place, index, load.instr->width, element).ok()) return slow(0);
+  const Cell& cell = cells_[place.number];
+  for (size_t c = 0; c < load.out.size(); ++c) {
+    const size_t at = CellAt(cell, element, static_cast<int>(c), 0);
+    for (int lane = 0; lane < load.lanes; ++lane) {
+      if (cell.known[at + static_cast<size_t>(lane)] == 0 && load.Active(lane)) return slow(lane);
+    }
+    std::copy_n(cell.bits.begin() + static_cast<std::ptrdiff_t>(at), load.lanes, load.out[c]);
+  }
+  return absl::OkStatus();
+}
+
+bool KernelMemory::WriteRegister(KernelPlace place, absl::Span<const int64_t> index, const uint8_t* active,
+                                 absl::Span<const uint64_t* const> values, int step) {
+  int64_t element = 0;
+  if (!place.alloc || cells_[place.number].shared) return false;
+  if (!Locate(place, index, static_cast<int>(values.size()), element).ok()) return false;  // the slow way says why
+  Cell& cell = cells_[place.number];
+  for (size_t c = 0; c < values.size(); ++c) {
+    const size_t at = CellAt(cell, element, static_cast<int>(c), 0);
+    uint64_t* bits = cell.bits.data() + at;
+    uint8_t* known = cell.known.data() + at;
+    for (int lane = 0; lane < lanes_; ++lane) {
+      if (active[lane] == 0) continue;
+      bits[lane] = values[c][lane * step];
+      known[lane] = 1;
+    }
+  }
+  return true;
 }
 
 // What is only read and known as a whole: no record to keep.

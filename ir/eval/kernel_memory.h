@@ -40,6 +40,9 @@ class KernelMemory : public StripMemory {
                     absl::Span<uint64_t> bits);
   absl::Status Write(KernelPlace place, absl::Span<const int64_t> index, int lane, DType dtype, Touch touch,
                      absl::Span<const uint64_t> bits);
+  // Sets one element of a register alloc for all active lanes; false if `place` is no register. The common store.
+  bool WriteRegister(KernelPlace place, absl::Span<const int64_t> index, const uint8_t* active,
+                     absl::Span<const uint64_t* const> values, int step);
   // Loads that must be made for every lane: of allocs and of what is watched for races.
   bool Varies(const ExprNode& load) const;
 
@@ -68,6 +71,7 @@ class KernelMemory : public StripMemory {
 
   void WatchArgs();
   absl::Status LoadDirect(const StripLoad& load, const Arg& arg);
+  absl::Status LoadRegister(const StripLoad& load, KernelPlace place);
   absl::Status Locate(KernelPlace place, absl::Span<const int64_t> index, int width, int64_t& element) const;
   absl::Status CheckRead(Access& a, int lane, bool grouped, const KernelPlace& place, int64_t element);
   absl::Status CheckWrite(Access& a, int lane, Touch touch, bool grouped, const KernelPlace& place, int64_t element);
