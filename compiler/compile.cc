@@ -156,6 +156,7 @@ absl::StatusOr<Program> LowerToPlan(Program program, const Target& target, const
   manager.dump_dir = options.dump_dir;
   manager.time = options.time;
   AGC_RETURN_IF_ERROR(RunPipeline(program, DefaultPipeline(program.stage), context, manager));
+  if (options.remarks != nullptr) *options.remarks = std::move(context.remarks);
   return program;
 }
 

@@ -1,6 +1,7 @@
 // What a compile may be asked for. Decisions that follow from these are made by passes and recorded in the IR.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "passes/pass.h"
 
@@ -16,6 +17,7 @@ struct CompileOptions {
   int64_t ring = 64;                     // steps that one submission can hold
   std::string dump_dir = {};             // module text after every pass; must exist
   bool time = false;                     // print milliseconds per pass on stderr
+  std::vector<std::string>* remarks = nullptr;  // where the passes' remarks on their decisions go
 };
 
 }  // namespace agc

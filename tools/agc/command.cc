@@ -1,9 +1,8 @@
 #include "tools/agc/command.h"
 
+#include <cerrno>
 #include <cstdio>
-#include <fstream>
-#include <iostream>
-#include <iterator>
+#include <cstring>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -11,11 +10,19 @@
 namespace agc::tool {
 
 absl::StatusOr<std::string> ReadInput(const std::string& path) {
-  if (path == "-") return std::string(std::istreambuf_iterator<char>(std::cin), {});
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return absl::NotFoundError(absl::StrCat("cannot read ", path));
-  std::string text(std::istreambuf_iterator<char>(file), {});
-  if (file.bad()) return absl::NotFoundError(absl::StrCat("cannot read ", path));
+  // C's files, because a stream throws where a directory is read.
+  std::FILE* file = path == "-" ? stdin : std::fopen(path.c_str(), "rb");
+  std::string text;
+  bool good = file != nullptr;
+  char chunk[65536];
+  for (size_t n = 1; good && n > 0;) {
+    n = std::fread(chunk, 1, sizeof(chunk), file);
+    text.append(chunk, n);
+    good = std::ferror(file) == 0;
+  }
+  const std::string why = good ? "" : std::strerror(errno);
+  if (file != nullptr && file != stdin) std::fclose(file);
+  if (!good) return absl::NotFoundError(absl::StrCat("cannot read ", path, ": ", why));
   return text;
 }
 

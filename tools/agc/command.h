@@ -23,10 +23,15 @@ int Failed(const absl::Status& status);
 // Whether `arg` is --name=VALUE; puts VALUE into `value`.
 bool Flag(absl::string_view arg, absl::string_view name, std::string& value);
 
+int Check(const std::vector<std::string>& args);
+int Compile(const std::vector<std::string>& args);
+int Devices(const std::vector<std::string>& args);
+int Dump(const std::vector<std::string>& args);
 int Eval(const std::vector<std::string>& args);
 int Grad(const std::vector<std::string>& args);
 int Ops(const std::vector<std::string>& args);
 int Opt(const std::vector<std::string>& args);
 int Passes(const std::vector<std::string>& args);
+int RunModel(const std::vector<std::string>& args);
 
 }  // namespace agc::tool

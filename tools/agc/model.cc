@@ -1,0 +1,120 @@
+#include "tools/agc/model.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler/agc.h"
+#include "ir/base/status.h"
+#include "ir/text/text.h"
+#include "ir/verify/verify.h"
+#include "runtime/bundle_reader.h"
+#include "tools/agc/command.h"
+#include "tools/agc/values.h"
+
+namespace agc::tool {
+namespace {
+
+bool HasMagic(const std::string& bytes) {
+  uint32_t magic = 0;
+  if (bytes.size() < sizeof(magic)) return false;
+  std::memcpy(&magic, bytes.data(), sizeof(magic));
+  return magic == rt::kBundleMagic;
+}
+
+}  // namespace
+
+absl::StatusOr<Model> ReadModel(const std::string& path) {
+  Model model{.path = path == "-" ? "<stdin>" : path};
+  AGC_ASSIGN_OR_RETURN(model.bytes, ReadInput(path));
+  model.is_bundle = HasMagic(model.bytes) || absl::EndsWith(path, ".agb");
+  if (model.is_bundle) {
+    rt::StatusOr<rt::Bundle> bundle =
+        rt::ReadBundle(reinterpret_cast<const uint8_t*>(model.bytes.data()), model.bytes.size());
+    if (!bundle.ok()) return absl::DataLossError(absl::StrCat(model.path, ": ", bundle.status().message()));
+    model.bundle = *std::move(bundle);
+    return model;
+  }
+  if (model.bytes.find('\0') != std::string::npos) {
+    return absl::InvalidArgumentError(absl::StrCat(model.path, ": neither a module in text nor a bundle"));
+  }
+  AGC_ASSIGN_OR_RETURN(model.program, Parse(model.bytes, model.path));
+  AGC_RETURN_IF_ERROR(Verify(model.program));
+  return model;
+}
+
+std::vector<Option> DeviceTable() {
+  return {{"device", "NAME", "part of a device's name, or its number in `agc devices`"},
+          {"validate", "", "run with the Vulkan validation layer; messages go to stderr"}};
+}
+
+absl::StatusOr<rt::Device> OpenDevice(const Flags& flags) {
+  AGC_ASSIGN_OR_RETURN(rt::Device device,
+                       rt::Device::Open({.name_or_index = flags.Text("device"), .validation = flags.Has("validate")}));
+  std::fprintf(stderr, "device: %s\n", device.description().c_str());
+  return device;
+}
+
+std::vector<Option> TargetTable() {
+  return {{"target", "TARGET", "lavapipe, h200, tiny or a file with a description; default: the device's own"}};
+}
+
+absl::StatusOr<Target> ReadTarget(const std::string& value) {
+  absl::StatusOr<Target> built_in = FakeTarget(value);
+  if (built_in.ok()) return built_in;
+  const absl::StatusOr<std::string> text = ReadInput(value);
+  if (!text.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--target is ", value, ", expected lavapipe, h200, tiny or a file that can be read"));
+  }
+  absl::StatusOr<Target> target = ParseTarget(*text);
+  if (!target.ok()) return absl::InvalidArgumentError(absl::StrCat(value, ": ", target.status().message()));
+  return target;
+}
+
+absl::StatusOr<Target> TargetOf(const Flags& flags) {
+  if (flags.Has("target")) return ReadTarget(flags.Text("target"));
+  AGC_ASSIGN_OR_RETURN(const rt::Device device, OpenDevice(flags));
+  return ParseTarget(device.target());
+}
+
+std::vector<Option> CompileTable() {
+  return {{"abi", "bindings|addresses", "how kernels reach buffers; addresses need --trusted to load"},
+          {"O", "N", "SPIR-V optimisation: 0 none, 1 a short list (default), 2 all performance passes"},
+          {"no-fuse", "", "one kernel per op"},
+          {"no-reuse", "", "every temporary has bytes of its own"},
+          {"no-in-place", "", "no result takes over storage"},
+          {"ring", "N", "steps that one submission can hold"}};
+}
+
+CompileOptions CompileOptionsOf(const Flags& flags) {
+  CompileOptions o;
+  o.abi = flags.Text("abi") == "addresses" ? BufferAbi::kAddresses : BufferAbi::kBindings;
+  o.optimize = static_cast<int>(std::min<int64_t>(flags.Count("O", o.optimize), 2));
+  o.fuse = !flags.Has("no-fuse");
+  o.reuse_memory = !flags.Has("no-reuse");
+  o.in_place = !flags.Has("no-in-place");
+  o.ring = std::max<int64_t>(1, flags.Count("ring", o.ring));
+  return o;
+}
+
+absl::string_view AbiName(rt::BufferAbi abi) { return abi == rt::BufferAbi::kBindings ? "bindings" : "addresses"; }
+
+absl::StatusOr<const rt::Entry*> EntryOf(const std::vector<rt::Entry>& entries, const std::string& name) {
+  if (!name.empty()) return Named(entries, "entry", name, "the model");
+  const rt::Entry* only = nullptr;
+  std::vector<std::string> names;
+  for (const rt::Entry& e : entries) {
+    if (e.name == "init") continue;
+    only = &e;
+    names.push_back(e.name);
+  }
+  if (names.size() == 1) return only;
+  return absl::InvalidArgumentError(absl::StrCat("choose an entry with --entry; the model has ",
+                                                 names.empty() ? "none" : absl::StrJoin(names, ", ")));
+}
+
+}  // namespace agc::tool

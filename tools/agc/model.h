@@ -1,0 +1,47 @@
+// What compile, run, check and dump share: model files (.agir text or .agb bundles, told apart by their contents), the
+// device, and compiling for it.
+//   AGC_ASSIGN_OR_RETURN(const Model model, ReadModel("mlp.agir"));
+//   AGC_ASSIGN_OR_RETURN(const rt::Device device, OpenDevice(flags));    // "device: llvmpipe ..." on stderr
+#pragma once
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/options.h"
+#include "ir/program.h"
+#include "ir/target.h"
+#include "runtime/device.h"
+#include "runtime/format.h"
+#include "tools/agc/flags.h"
+
+namespace agc::tool {
+
+struct Model {
+  std::string path = {};
+  bool is_bundle = false;
+  std::string bytes = {};  // the file
+  rt::Bundle bundle = {};  // where is_bundle
+  Program program = {};    // else: the text, parsed and verified
+};
+absl::StatusOr<Model> ReadModel(const std::string& path);
+
+// --device; opening one prints on stderr which it is.
+std::vector<Option> DeviceTable();
+absl::StatusOr<rt::Device> OpenDevice(const Flags& flags);
+
+// --target NAME|FILE: a built-in name or a file; without it the description of the device that `run` would take.
+std::vector<Option> TargetTable();
+absl::StatusOr<Target> ReadTarget(const std::string& value);
+absl::StatusOr<Target> TargetOf(const Flags& flags);
+
+// --abi, -O, --no-fuse and the other options of a compile.
+std::vector<Option> CompileTable();
+CompileOptions CompileOptionsOf(const Flags& flags);
+
+// "bindings" or "addresses".
+absl::string_view AbiName(rt::BufferAbi abi);
+
+// The entry to run: the one asked for, or the only one besides `init`.
+absl::StatusOr<const rt::Entry*> EntryOf(const std::vector<rt::Entry>& entries, const std::string& name);
+
+}  // namespace agc::tool
