@@ -256,7 +256,7 @@ void Cursor::Enter() {
 }
 
 std::string Nearest(absl::string_view name, const std::vector<std::string>& names) {
-  size_t best = std::max<size_t>(2, name.size() / 2);
+  size_t best = std::min(name.size(), name.size() / 2 + 1);
   std::string found;
   if (name.size() > 64) return "";
   for (const std::string& candidate : names) {
