@@ -27,6 +27,18 @@ Value MulMinusOne(Rule& r) {
   return IsSplat(r, 0, -1) ? Neg(r.x[1]) : Value();
 }
 
+// (-x) * c = x * (-c) for a constant c.
+Value MulOfNeg(Rule& r) {
+  for (int k : {0, 1}) {
+    const Op* inner = Producer(r, k, "neg");
+    const std::optional<Scalar> splat = Splat(r, 1 - k);
+    if (inner == nullptr || !splat.has_value() || !IsFloat(splat->dtype)) continue;
+    const Value x = Operand(r, *inner, 0);
+    return Mul(x, SplatOf(r, Scalar::Float(splat->dtype, -splat->f())));
+  }
+  return {};
+}
+
 // Division by a power of two is a product with its reciprocal, which is exact as long as that is a normal number.
 Value DivByPowerOfTwo(Rule& r) {
   const std::optional<Scalar> splat = Splat(r, 1);
@@ -46,6 +58,7 @@ constexpr RewriteRule kRules[] = {
     {"add", AddOfNeg},
     {"div", DivByPowerOfTwo},
     {"mul", MulMinusOne},
+    {"mul", MulOfNeg},
     {"reduce_max", ReduceOfOnes},
     {"reduce_mean", ReduceOfOnes},
     {"reduce_min", ReduceOfOnes},
