@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Every row of the op table against its numpy reference: random inputs of each sample, in every dtype the op takes,
-evaluated with each operation rounded to its dtype and once more in f64 arithmetic, within the row's tolerance.
+evaluated op by op, in f64 arithmetic, and as compiled plans by the loop executor, all within the row's tolerance.
 
   AGC=build/agc test/ops/sweep_test.py [OP...] [--seed=N]
 
@@ -22,6 +22,12 @@ import ref_nn  # noqa: E402
 
 F64_TOLERANCE = 1e-12   # ops in f64; the table has none, they differ by the order of sums
 DTYPES = dict(ref.DTYPES)
+MODES = {
+    "op by op": [],
+    "f64 arithmetic": ["--double"],
+    "lavapipe plan": ["--planned", "--target=lavapipe"],
+    "h200 plan": ["--planned", "--target=h200"],
+}
 
 
 def parse_type(text):
@@ -127,15 +133,15 @@ def sweep(agc, only, seed, work):
                 inputs.append(exact)
             cases.append((op, graph, inputs))
     yield "an error of 1e-5 is seen", float(error_of(np.ones(3), np.ones(3) + 1e-5) <= 9e-6), 0.0, ""
-    for double in (False, True):
-        to = os.path.join(work, "double" if double else "exact")
+    for mode, flags in MODES.items():
+        to = os.path.join(work, mode.replace(" ", "_"))
         os.mkdir(to)
-        printed = run(agc, "eval", os.path.join(work, "samples.agir"), f"--all={work}", f"--to={to}", *(["--double"] if double else []))
+        printed = run(agc, "eval", os.path.join(work, "samples.agir"), f"--all={work}", f"--to={to}", *flags)
         messages = dict(line.split(": ", 1) for line in printed.splitlines() if ": " in line)
         for op, graph, inputs in cases:
-            name = graph["graph"] + (" (f64 arithmetic)" if double else "")
+            name = f"{graph['graph']} ({mode})"
             try:
-                error, allowed = compare(op, graph, reference(op, graph, inputs), to, double)
+                error, allowed = compare(op, graph, reference(op, graph, inputs), to, "--double" in flags)
                 yield name, error, allowed, messages.get(graph["graph"], "")
             except Exception as e:  # a wrong reference is a failure of its row, not of the sweep
                 yield name, np.inf, 0.0, messages.get(graph["graph"], f"{type(e).__name__}: {e}")
@@ -151,7 +157,7 @@ def main():
             lines.append((name, ok))
             if not ok:
                 failed.append(name)
-            print(f"{name:<42} error {error:9.3g}  tolerance {allowed:9.3g}{'' if ok else '  FAILED ' + message}")
+            print(f"{name:<48} error {error:9.3g}  tolerance {allowed:9.3g}{'' if ok else '  FAILED ' + message}")
     if os.environ.get("AGC_RESULTS"):
         with open(os.path.join(os.environ["AGC_RESULTS"], "sweep_test.xml"), "w", encoding="utf-8") as file:
             rows = "".join(f"<testcase name={quoteattr(n)}>{'' if ok else '<failure/>'}</testcase>" for n, ok in lines)

@@ -1,169 +1,97 @@
-// agc eval FILE|- [--entry=NAME] [--input=NAME=V].. [--state=NAME=V].. [--output=NAME=FILE].. [--save=NAME=FILE]..
-//          [--steps=N] [--double] [--subgroup=N]
-// agc eval FILE|- --all=DIR [--to=DIR] [--double]
-// Evaluates a graph at any stage on the host. V is an .npy file, one number for all elements, or a list 1,2,3. Outputs
-// and states (--save) go to .npy files; without any such flag they are printed. --all evaluates every graph on
-// DIR/<graph>.<input>.npy and writes <graph>.<output>.npy; it prints one line per graph that fails.
+// agc eval: evaluates a graph of a module in text on the host, at the stage it is at or after the compiler's passes.
 #include <cstdio>
 #include <filesystem>
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "compiler/pipeline.h"
 #include "ir/base/status.h"
 #include "ir/eval/npy.h"
 #include "ir/eval/plan_eval.h"
 #include "ir/text/text.h"
+#include "passes/manager.h"
 #include "tools/agc/command.h"
+#include "tools/agc/flags.h"
+#include "tools/agc/model.h"
+#include "tools/agc/values.h"
 
 namespace agc::tool {
 namespace {
 
-constexpr absl::string_view kUsage =
-    "usage: agc eval FILE|- [--entry=NAME] [--input=NAME=V].. [--state=NAME=V].. [--output=NAME=FILE].. "
-    "[--save=NAME=FILE].. [--steps=N] [--double] [--subgroup=N], or --all=DIR [--to=DIR]";
-constexpr int64_t kPrinted = 64;  // elements of a printed tensor
+Usage EvalUsage() {
+  return {.command = "eval",
+          .summary = "evaluates a graph of a module in text on the host, at any stage; no device is needed",
+          .operand = "MODEL.agir",
+          .options =
+              {
+                  {"entry", "NAME", "the graph; may be left out where there is one"},
+                  {"input", "NAME=VALUE", "an input, resident or param: FILE.npy, one number, or a list 1,2,3"},
+                  {"state", "NAME=VALUE", "a state's value before the first step; default: its constant"},
+                  {"output", "NAME=FILE", "writes an output as .npy"},
+                  {"save", "NAME=FILE", "writes a state's value after the last step as .npy"},
+                  {"steps", "N", "runs that many steps, states going on (default 1)"},
+                  {"double", "", "computes floats in f64: the reference for tolerances"},
+                  {"subgroup", "N", "lanes of a subgroup for kernels (default 32)"},
+                  {"all", "DIR", "every graph, on DIR/<graph>.<input>.npy; writes <graph>.<output>.npy"},
+                  {"to", "DIR", "with --all: where outputs go (default: the same directory)"},
+                  {"passes", "a,b", "runs these passes first"},
+                  {"planned", "", "runs all passes first: evaluates the plan, kernel by kernel"},
+                  {"target", "TARGET", "for passes: lavapipe (default), h200, tiny or a file"},
+                  {"no-fuse", "", "for passes: one kernel per op"},
+                  {"no-reuse", "", "for passes: every temporary has bytes of its own"},
+                  {"no-in-place", "", "for passes: no result takes over storage"},
+              },
+          .example = "agc eval mlp.agir --entry step --input x=x.npy --state w=0.5 --output y=y.npy",
+          .details =
+              "Without --output and --save outputs and states are printed. With --all, graphs that fail are\n"
+              "printed and the exit code is 1."};
+}
 
-using Named = std::vector<std::pair<std::string, std::string>>;
-
-struct EvalFlags {
-  std::string path = {}, entry = {}, all = {}, to = {};
-  Named inputs = {}, states = {}, outputs = {}, saves = {};
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+struct Request {
+  std::string entry = {};
+  Pairs inputs = {}, states = {}, outputs = {}, saves = {};
   int64_t steps = 1;
   KernelOptions options = {};
 };
 
-absl::Status Pair(absl::string_view flag, const std::string& value, Named& to) {
-  const std::pair<std::string, std::string> parts = absl::StrSplit(value, absl::MaxSplits('=', 1));
-  if (parts.first.empty() || parts.second.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("agc eval: --", flag, "=", value, " is not NAME=VALUE"));
-  }
-  to.push_back(parts);
-  return absl::OkStatus();
-}
-
-absl::Status Number(absl::string_view flag, const std::string& value, int64_t& to) {
-  if (absl::SimpleAtoi(value, &to) && to >= 1) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("agc eval: --", flag, "=", value, " is not a positive number"));
-}
-
-// Both --name=VALUE and --name VALUE.
-std::vector<std::string> Joined(const std::vector<std::string>& args) {
-  std::vector<std::string> joined;
-  for (size_t i = 0; i < args.size(); ++i) {
-    const bool takes_value =
-        absl::StartsWith(args[i], "--") && !absl::StrContains(args[i], "=") && args[i] != "--double";
-    joined.push_back(args[i]);
-    if (takes_value && i + 1 < args.size()) absl::StrAppend(&joined.back(), "=", args[++i]);
-  }
-  return joined;
-}
-
-absl::StatusOr<EvalFlags> ParseFlags(const std::vector<std::string>& args) {
-  EvalFlags f;
-  std::string value;
-  const std::pair<absl::string_view, std::string*> texts[] = {{"entry", &f.entry}, {"all", &f.all}, {"to", &f.to}};
-  const std::pair<absl::string_view, Named*> pairs[] = {
-      {"input", &f.inputs}, {"state", &f.states}, {"output", &f.outputs}, {"save", &f.saves}};
-  int64_t subgroup = f.options.subgroup;
-  const std::pair<absl::string_view, int64_t*> numbers[] = {{"steps", &f.steps}, {"subgroup", &subgroup}};
-  for (const std::string& arg : Joined(args)) {
-    bool known = arg == "--double";
-    if (known) f.options.mode = EvalMode::kDouble;
-    for (const auto& [name, to] : texts) {
-      if (known || !Flag(arg, name, value)) continue;
-      known = true;
-      *to = value;
-    }
-    for (const auto& [name, to] : pairs) {
-      if (known || !Flag(arg, name, value)) continue;
-      known = true;
-      AGC_RETURN_IF_ERROR(Pair(name, value, *to));
-    }
-    for (const auto& [name, to] : numbers) {
-      if (known || !Flag(arg, name, value)) continue;
-      known = true;
-      AGC_RETURN_IF_ERROR(Number(name, value, *to));
-    }
-    if (known) continue;
-    if (!f.path.empty() || (arg.size() > 1 && arg[0] == '-'))
-      return absl::InvalidArgumentError(absl::StrCat("agc eval: what is ", arg, "? ", kUsage));
-    f.path = arg;
-  }
-  if (f.path.empty()) return absl::InvalidArgumentError(kUsage);
-  f.options.subgroup = static_cast<int>(subgroup);
-  return f;
-}
-
-absl::StatusOr<HostTensor> FromText(const std::string& text, const TensorType& type) {
-  HostTensor t = HostTensor::Zeros(type);
-  const std::vector<std::string> parts = absl::StrSplit(text, ',', absl::SkipEmpty());
-  const int64_t n = type.elements();
-  if (parts.size() != 1 && static_cast<int64_t>(parts.size()) != n) {
-    return absl::InvalidArgumentError(absl::StrCat(parts.size(), " numbers for ", ToString(type)));
-  }
-  for (int64_t i = 0; i < n; ++i) {
-    const std::string& part = parts[parts.size() == 1 ? 0 : static_cast<size_t>(i)];
-    double number = 0;
-    int64_t whole = 0;
-    if (!IsFloat(type.dtype) && absl::SimpleAtoi(part, &whole)) {
-      t.set(i, Scalar::Int(type.dtype, whole));
-    } else if (absl::SimpleAtod(part, &number)) {
-      t.set(i, Scalar::Of(type.dtype, number));
-    } else {
-      return absl::InvalidArgumentError(absl::StrCat(part, " is not a number"));
-    }
-  }
-  return t;
-}
-
 // The tensor that a flag's value stands for; under kDouble a file may hold f64 for any float.
-absl::StatusOr<HostTensor> Given(const std::string& value, const TensorType& type, EvalMode mode) {
-  if (!absl::EndsWith(value, ".npy")) return FromText(value, type);
-  AGC_ASSIGN_OR_RETURN(HostTensor t, ReadNpy(value));
-  if (t.type == EvalType(type, mode)) return t;
-  return ReadNpy(value, type);
+absl::StatusOr<HostTensor> Given(const std::string& what, const std::string& value, const TensorType& type,
+                                 EvalMode mode) {
+  if (mode == EvalMode::kDouble && absl::EndsWith(value, ".npy")) {
+    AGC_ASSIGN_OR_RETURN(HostTensor t, ReadNpy(value));
+    if (t.type == EvalType(type, mode)) return t;
+  }
+  return TensorOf(what, value, type);
 }
 
 absl::StatusOr<const Graph*> EntryOf(const Program& program, const std::string& entry) {
   if (entry.empty() && program.graphs.size() == 1) return &program.graphs[0];
-  const Graph* graph = program.FindGraph(entry);
-  if (graph != nullptr) return graph;
-  const auto name = [](std::string* out, const Graph& g) { absl::StrAppend(out, "@", g.name); };
-  return absl::InvalidArgumentError(
-      absl::StrCat(entry.empty() ? "choose a graph with --entry=NAME" : absl::StrCat("no graph @", entry),
-                   "; the module has ", absl::StrJoin(program.graphs, ", ", name)));
+  if (entry.empty()) {
+    const auto name = [](std::string* out, const Graph& g) { absl::StrAppend(out, g.name); };
+    return absl::InvalidArgumentError(absl::StrCat("--entry: the module has several graphs, choose one of ",
+                                                   absl::StrJoin(program.graphs, ", ", name)));
+  }
+  return Named(program.graphs, "graph", entry, "the module");
 }
 
-absl::StatusOr<EvalInputs> InputsOf(const Program& program, const Graph& graph, const EvalFlags& f) {
+absl::StatusOr<EvalInputs> InputsOf(const Program& program, const Graph& graph, const Request& r) {
   EvalInputs in;
-  for (const auto& [name, value] : f.inputs) {
-    const GraphParam* param = nullptr;
-    for (const GraphParam& p : graph.params) param = p.name == name ? &p : param;
-    if (param == nullptr)
-      return absl::InvalidArgumentError(absl::StrCat("graph @", graph.name, " has no input %", name));
-    AGC_ASSIGN_OR_RETURN(in.params[name], Given(value, param->type, f.options.mode));
+  for (const auto& [name, value] : r.inputs) {
+    AGC_ASSIGN_OR_RETURN(const GraphParam* p, Named(graph.params, "input", name, absl::StrCat("graph @", graph.name)));
+    AGC_ASSIGN_OR_RETURN(in.params[name], Given(absl::StrCat("input ", name), value, p->type, r.options.mode));
   }
-  for (const auto& [name, value] : f.states) {
-    const StateDef* state = program.FindState(name);
-    if (state == nullptr) return absl::InvalidArgumentError(absl::StrCat("the module has no state @", name));
-    AGC_ASSIGN_OR_RETURN(in.states[name], Given(value, state->type, f.options.mode));
+  for (const auto& [name, value] : r.states) {
+    AGC_ASSIGN_OR_RETURN(const StateDef* s, Named(program.states, "state", name, "the module"));
+    AGC_ASSIGN_OR_RETURN(in.states[name], Given(absl::StrCat("state ", name), value, s->type, r.options.mode));
   }
   return in;
 }
 
-void PrintTensor(absl::string_view sigil, const std::string& name, const HostTensor& t) {
-  const int64_t n = t.type.elements();
-  std::string text;
-  for (int64_t i = 0; i < std::min(n, kPrinted); ++i) absl::StrAppend(&text, i == 0 ? "" : ", ", ToString(t.at(i)));
-  std::printf("%s = [%s%s]\n", absl::StrCat(sigil, name, ": ", ToString(t.type)).c_str(), text.c_str(),
-              n > kPrinted ? ", ..." : "");
-}
-
-absl::Status Write(const Named& files, const std::map<std::string, HostTensor>& values, absl::string_view what) {
+absl::Status Write(const Pairs& files, const std::map<std::string, HostTensor>& values, absl::string_view what) {
   for (const auto& [name, file] : files) {
     const auto it = values.find(name);
     if (it == values.end()) return absl::InvalidArgumentError(absl::StrCat("the graph has no ", what, " ", name));
@@ -172,48 +100,38 @@ absl::Status Write(const Named& files, const std::map<std::string, HostTensor>& 
   return absl::OkStatus();
 }
 
-absl::Status EvalOne(const Program& program, const EvalFlags& f) {
-  AGC_ASSIGN_OR_RETURN(const Graph* graph, EntryOf(program, f.entry));
-  AGC_ASSIGN_OR_RETURN(EvalInputs in, InputsOf(program, *graph, f));
+absl::Status EvalOne(const Program& program, const Request& r) {
+  AGC_ASSIGN_OR_RETURN(const Graph* graph, EntryOf(program, r.entry));
+  AGC_ASSIGN_OR_RETURN(EvalInputs in, InputsOf(program, *graph, r));
   EvalResult result;
-  for (int64_t step = 0; step < f.steps; ++step) {
-    AGC_ASSIGN_OR_RETURN(result, Evaluate(program, graph->name, in, f.options));
+  for (int64_t step = 0; step < r.steps; ++step) {
+    AGC_ASSIGN_OR_RETURN(result, Evaluate(program, graph->name, in, r.options));
     for (const auto& [name, value] : result.states) in.states[name] = value;
   }
-  AGC_RETURN_IF_ERROR(Write(f.outputs, result.outputs, "output"));
-  AGC_RETURN_IF_ERROR(Write(f.saves, result.states, "state"));
-  if (!f.outputs.empty() || !f.saves.empty()) return absl::OkStatus();
-  for (const auto& [name, value] : result.outputs) PrintTensor("%", name, value);
-  for (const auto& [name, value] : result.states) PrintTensor("@", name, value);
+  AGC_RETURN_IF_ERROR(Write(r.outputs, result.outputs, "output"));
+  AGC_RETURN_IF_ERROR(Write(r.saves, result.states, "state"));
+  if (!r.outputs.empty() || !r.saves.empty()) return absl::OkStatus();
+  for (const auto& [name, value] : result.outputs)
+    std::printf("%s\n", TensorText(absl::StrCat("%", name), value).c_str());
+  for (const auto& [name, value] : result.states)
+    std::printf("%s\n", TensorText(absl::StrCat("@", name), value).c_str());
   return absl::OkStatus();
 }
 
-absl::Status EvalInDirectory(const Program& program, const Graph& graph, const EvalFlags& f) {
-  const auto file = [&](const std::string& dir, const std::string& name) {
-    return absl::StrCat(dir, "/", graph.name, ".", name, ".npy");
-  };
-  EvalFlags one = f;
-  one.entry = graph.name;
-  for (const GraphParam& p : graph.params) one.inputs.emplace_back(p.name, file(f.all, p.name));
-  for (const Output& out : graph.outputs)
-    one.outputs.emplace_back(out.name, file(f.to.empty() ? f.all : f.to, out.name));
-  for (const StateDef& s : program.states) {
-    if (std::filesystem::exists(file(f.all, s.name))) one.states.emplace_back(s.name, file(f.all, s.name));
-  }
-  return EvalOne(program, one);
-}
-
-absl::StatusOr<int> Run(const std::vector<std::string>& args) {
-  AGC_ASSIGN_OR_RETURN(const EvalFlags f, ParseFlags(args));
-  AGC_ASSIGN_OR_RETURN(const std::string source, ReadInput(f.path));
-  AGC_ASSIGN_OR_RETURN(const Program program, Parse(source, f.path == "-" ? "<stdin>" : f.path));
-  if (f.all.empty()) {
-    AGC_RETURN_IF_ERROR(EvalOne(program, f));
-    return 0;
-  }
+int EvalAll(const Program& program, const Request& request, const std::string& from, const std::string& to) {
   int failed = 0;
   for (const Graph& graph : program.graphs) {
-    const absl::Status s = EvalInDirectory(program, graph, f);
+    const auto file = [&](const std::string& dir, const std::string& name) {
+      return absl::StrCat(dir, "/", graph.name, ".", name, ".npy");
+    };
+    Request r = request;
+    r.entry = graph.name;
+    for (const GraphParam& p : graph.params) r.inputs.emplace_back(p.name, file(from, p.name));
+    for (const Output& out : graph.outputs) r.outputs.emplace_back(out.name, file(to, out.name));
+    for (const StateDef& s : program.states) {
+      if (std::filesystem::exists(file(from, s.name))) r.states.emplace_back(s.name, file(from, s.name));
+    }
+    const absl::Status s = EvalOne(program, r);
     if (s.ok()) continue;
     ++failed;
     std::printf("%s: %s\n", graph.name.c_str(), std::string(s.message()).c_str());
@@ -221,11 +139,36 @@ absl::StatusOr<int> Run(const std::vector<std::string>& args) {
   return failed == 0 ? 0 : 1;
 }
 
+absl::Status RunPassesOf(const Flags& flags, Program& program) {
+  std::vector<std::string> passes = absl::StrSplit(flags.Text("passes"), ',', absl::SkipEmpty());
+  PassContext context;
+  AGC_ASSIGN_OR_RETURN(context.target, ReadTarget(flags.Text("target", "lavapipe")));
+  context.fuse = !flags.Has("no-fuse");
+  context.reuse_memory = !flags.Has("no-reuse");
+  context.in_place = !flags.Has("no-in-place");
+  AGC_RETURN_IF_ERROR(RunPipeline(program, passes, context));
+  return flags.Has("planned") ? RunPipeline(program, DefaultPipeline(program.stage), context) : absl::OkStatus();
+}
+
+absl::StatusOr<int> Run(const Flags& flags) {
+  AGC_ASSIGN_OR_RETURN(const std::string source, ReadInput(flags.operand()));
+  AGC_ASSIGN_OR_RETURN(Program program, Parse(source, flags.operand() == "-" ? "<stdin>" : flags.operand()));
+  AGC_RETURN_IF_ERROR(RunPassesOf(flags, program));
+  Request r{.entry = flags.Text("entry"),
+            .inputs = flags.Named("input"),
+            .states = flags.Named("state"),
+            .outputs = flags.Named("output"),
+            .saves = flags.Named("save"),
+            .steps = flags.Count("steps", 1)};
+  r.options.subgroup = static_cast<int>(flags.Count("subgroup", 32));
+  if (flags.Has("double")) r.options.mode = EvalMode::kDouble;
+  if (flags.Has("all")) return EvalAll(program, r, flags.Text("all"), flags.Text("to", flags.Text("all")));
+  AGC_RETURN_IF_ERROR(EvalOne(program, r));
+  return 0;
+}
+
 }  // namespace
 
-int Eval(const std::vector<std::string>& args) {
-  const absl::StatusOr<int> code = Run(args);
-  return code.ok() ? *code : Failed(code.status());
-}
+int Eval(const std::vector<std::string>& args) { return RunCommand(EvalUsage(), args, Run); }
 
 }  // namespace agc::tool
