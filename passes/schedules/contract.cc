@@ -18,6 +18,9 @@
 namespace agc {
 namespace {
 
+constexpr int64_t kMaxTaps = 8;   // positions of the last reduction axis that may be written out
+constexpr int64_t kMaxTile = 64;  // accumulators of an invocation that candidates use
+
 struct Shape {
   std::vector<VarId> batch = {}, m = {}, n = {}, k = {};
   bool swapped = false;  // the left side of the tile is the stage's second value
@@ -120,17 +123,32 @@ int64_t TileOf(int64_t m, int64_t most) {
   return best;
 }
 
+// Relative cost of one product: the multiply-add, its share of a uniform load (one serves all tn columns) and of a
+// gathered load, which costs several multiply-adds and serves all tm rows. Where taps are written out and the columns
+// of an invocation are neighbours, tn columns of `taps` taps need tn + taps - 1 gathers only. Idle lanes scale the
+// whole. The weights were fitted to lavapipe (docs/performance.md).
+double CostOfTile(int64_t m, int64_t n, int64_t innermost, int64_t taps, int64_t tm, int64_t tn, int64_t lanes) {
+  const double rows = static_cast<double>(tm), columns = static_cast<double>(tn), t = static_cast<double>(taps);
+  const double shared = innermost % tn == 0 ? (columns + t - 1) / (columns * t) : 1.0;
+  const auto padded = [](int64_t size, int64_t unit) {
+    return static_cast<double>((size + unit - 1) / unit * unit) / static_cast<double>(size);
+  };
+  return (1 + 1.5 / columns + 5.0 * shared / rows) * padded(m, tm) * padded(n, tn * lanes);
+}
+
 std::vector<Schedule> Candidates(const Nest& nest, const Target& target) {
   const Shape shape = ShapeOf(nest);
   const int64_t m = Extent(nest, shape.m), n = Extent(nest, shape.n), batch = Extent(nest, shape.batch);
   const int64_t lanes = std::max<int64_t>(target.subgroup_size, 1),
                 most = std::min(target.max_invocations, target.max_local_x);
   const int64_t wanted = target.compute_units * (target.cpu() ? 8 : 16);  // workgroups, to fill the device evenly
-  std::vector<Schedule> all;
-  for (int64_t tn : {4, 2, 1}) {
+  const int64_t last = shape.k.empty() ? 1 : nest.extent(shape.k.back()), taps = last <= kMaxTaps ? last : 1;
+  const int64_t tm = TileOf(m, 10), innermost = shape.n.empty() ? 1 : nest.extent(shape.n.back());
+  std::vector<std::pair<double, Schedule>> all;
+  for (int64_t tn : {8, 7, 5, 4, 2, 1}) {
+    if (tm * tn > kMaxTile) continue;
     Schedule s{.family = "contract"};
-    const int64_t tm = TileOf(m, 10), columns = (n + tn - 1) / tn;
-    if (columns < lanes && tn > 1) continue;
+    const int64_t columns = (n + tn - 1) / tn;
     int64_t local = lanes;
     while (local * 2 <= std::min<int64_t>(most, target.cpu() ? 64 : 128) && local < columns) local *= 2;
     const int64_t groups = (columns + local - 1) / local * ((m + tm - 1) / tm) * batch;
@@ -139,11 +157,15 @@ std::vector<Schedule> Candidates(const Nest& nest, const Target& target) {
     if (groups < wanted && length >= 1024) split = std::min(first, (wanted + groups - 1) / groups);
     s.Set("tm", tm);
     s.Set("tn", tn);
+    s.Set("taps", taps > 1 ? 1 : 0);
     s.Set("local", local);
     s.Set("split", split);
-    all.push_back(std::move(s));
+    all.emplace_back(CostOfTile(m, n, innermost, taps, tm, tn, lanes), std::move(s));
   }
-  return all;
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<Schedule> best;
+  for (auto& [cost, schedule] : all) best.push_back(std::move(schedule));
+  return best;
 }
 
 double Cost(const Nest& nest, const Schedule& s, const Target& target) {
@@ -186,7 +208,8 @@ class Tile {
     batch_ = Mod(gz, z_);
     part_ = Div(gz, z_);
     for (int64_t i = 0; i < tm_; ++i) row_.push_back(gy * tm_ + i);
-    for (int64_t j = 0; j < tn_; ++j) column_.push_back((gx * local_ + lane) * tn_ + j);
+    quad_ = gx * local_ + lane;
+    for (int64_t j = 0; j < tn_; ++j) column_.push_back(quad_ * tn_ + j);
     std::vector<Stmt> body;
     EmitSums(body);
     EmitStores(store, body);
@@ -211,13 +234,19 @@ class Tile {
     body.push_back(alloc);
     ForTile([&](int64_t i, int64_t j) { body.push_back(SetAlloc(sum_, At(i, j), Number(b_.pool(), acc, 0))); });
     AxisMap k_map;
-    std::vector<Stmt> inner, loops;
+    std::vector<Stmt> inner;
     std::vector<VarId> vars(shape_.k.size());
-    for (size_t i = 0; i < shape_.k.size(); ++i) {
+    const bool expand = nest_.schedule.Int("taps", 0) != 0 && (split_ == 1 || shape_.k.size() > 1);
+    const size_t loops = shape_.k.size() - (expand ? 1 : 0);
+    for (size_t i = 0; i < loops; ++i) {
       k_map[shape_.k[i]] = b_.IndexVar(nest_.pool->var(shape_.k[i]).name, nest_.extent(shape_.k[i]), &vars[i]);
     }
-    EmitProducts(k_map, inner);
-    for (size_t i = shape_.k.size(); i-- > 0;) {
+    for (int64_t tap = 0; expand && tap < nest_.extent(shape_.k.back()); ++tap) {
+      k_map[shape_.k.back()] = b_.pool().Int(tap);
+      EmitProducts(k_map, inner);
+    }
+    if (!expand) EmitProducts(k_map, inner);
+    for (size_t i = loops; i-- > 0;) {
       Expr begin = b_.pool().Int(0), end = b_.pool().Int(nest_.extent(shape_.k[i]));
       if (i == 0 && split_ > 1) {
         const int64_t per = (nest_.extent(shape_.k[0]) + split_ - 1) / split_;
@@ -226,7 +255,7 @@ class Tile {
       }
       inner = {ForStmt(ForMode::kSerial, vars[i], begin, end, std::move(inner))};
     }
-    body.insert(body.end(), std::make_move_iterator(inner.begin()), std::make_move_iterator(inner.end()));
+    Append(body, std::move(inner));
   }
 
   void EmitProducts(const AxisMap& k_map, std::vector<Stmt>& body) {
@@ -247,7 +276,8 @@ class Tile {
     }
     for (int64_t j = 0; j < tn_; ++j) {
       AxisMap map = k_map;
-      Unflatten(nest_, shape_.n, Min(column_[j], n_ - 1), map);
+      // Whole groups of columns are clamped together, so that neighbours stay neighbours.
+      Unflatten(nest_, shape_.n, n_ % tn_ == 0 ? Min(quad_, n_ / tn_ - 1) * tn_ + j : Min(column_[j], n_ - 1), map);
       Unflatten(nest_, shape_.batch, batch_, map);
       c.push_back(load(right, absl::StrCat("b", j), map));
     }
@@ -256,28 +286,40 @@ class Tile {
   }
 
   void EmitStores(Store store, std::vector<Stmt>& body) {
-    for (int64_t i = 0; i < tm_; ++i) {
-      std::vector<Stmt> row = b_.Below(row_[i], m_, "m", /*uniform=*/true, [&](Expr m) {
-        std::vector<Stmt> columns;
-        for (int64_t j = 0; j < tn_; ++j) {
-          std::vector<Stmt> one = b_.Below(column_[j], n_, "n", /*uniform=*/false, [&](Expr n) {
-            AxisMap map;
-            Unflatten(nest_, shape_.m, m, map);
-            Unflatten(nest_, shape_.n, n, map);
-            Unflatten(nest_, shape_.batch, batch_, map);
-            VarId v = 0;
-            std::vector<Stmt> out;
-            const Expr sum = b_.ValueVar("sum", nest_.components[0].dtype, &v);
-            out.push_back(LetStmt(v, b_.Read(sum_, At(i, j))));
-            store(b_, map, m, n, batch_, part_, sum, out);
-            return out;
-          });
-          columns.insert(columns.end(), std::make_move_iterator(one.begin()), std::make_move_iterator(one.end()));
-        }
-        return columns;
-      });
-      body.insert(body.end(), std::make_move_iterator(row.begin()), std::make_move_iterator(row.end()));
+    const bool whole = n_ % tn_ == 0;  // then a group of columns is inside or outside as one
+    std::vector<Stmt> all =
+        b_.Below(quad_, whole ? n_ / tn_ : quad_.node().hi + 1, "q", /*uniform=*/false, [&](Expr quad) {
+          std::vector<Stmt> rows;
+          for (int64_t i = 0; i < tm_; ++i) {
+            Append(rows,
+                   b_.Below(row_[i], m_, "m", /*uniform=*/true, [&](Expr m) { return EmitRow(store, i, m, quad); }));
+          }
+          return rows;
+        });
+    Append(body, std::move(all));
+  }
+
+  std::vector<Stmt> EmitRow(Store store, int64_t i, Expr m, Expr quad) {
+    std::vector<Stmt> columns;
+    for (int64_t j = 0; j < tn_; ++j) {
+      Append(columns, b_.Below(quad * tn_ + j, n_, "n", /*uniform=*/false, [&](Expr n) {
+        AxisMap map;
+        Unflatten(nest_, shape_.m, m, map);
+        Unflatten(nest_, shape_.n, n, map);
+        Unflatten(nest_, shape_.batch, batch_, map);
+        VarId v = 0;
+        std::vector<Stmt> out;
+        const Expr sum = b_.ValueVar("sum", nest_.components[0].dtype, &v);
+        out.push_back(LetStmt(v, b_.Read(sum_, At(i, j))));
+        store(b_, map, m, n, batch_, part_, sum, out);
+        return out;
+      }));
     }
+    return columns;
+  }
+
+  static void Append(std::vector<Stmt>& body, std::vector<Stmt> more) {
+    body.insert(body.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
   }
 
   std::vector<Expr> At(int64_t i, int64_t j) { return {b_.pool().Int(i), b_.pool().Int(j)}; }
@@ -295,7 +337,7 @@ class Tile {
   KernelBuilder b_;
   int64_t tm_, tn_, local_, m_, n_, z_;
   uint32_t sum_ = 0;
-  Expr batch_ = {}, part_ = {};
+  Expr batch_ = {}, part_ = {}, quad_ = {};
   std::vector<Expr> row_ = {}, column_ = {};
 };
 
@@ -375,6 +417,7 @@ absl::StatusOr<Built> Build(const Nest& nest, const Target& target) {
 
 constexpr ScheduleParam kParams[] = {{"tm", 4, "rows of an invocation's tile"},
                                      {"tn", 1, "columns of an invocation's tile"},
+                                     {"taps", 0, "1: the last reduction axis is written out, so that taps share loads"},
                                      {"local", 32, "invocations of a workgroup, along the columns"},
                                      {"split", 1, "parts of the first reduction axis, added by a second kernel"}};
 
