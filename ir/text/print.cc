@@ -1,7 +1,5 @@
 #include "ir/text/print.h"
 
-#include <algorithm>
-
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -23,11 +21,21 @@ std::string TypeWithLanes(DType dtype, int lanes) {
   return lanes == 1 ? std::string(Name(dtype)) : absl::StrCat(Name(dtype), "x", lanes);
 }
 
-std::string Unique(std::string name, std::vector<std::string>& taken) {
+std::string NameScope::Take(std::string name) {
   const std::string base = name;
-  for (int i = 1; std::find(taken.begin(), taken.end(), name) != taken.end(); ++i) name = absl::StrCat(base, "_", i);
-  taken.push_back(name);
+  int& next = next_[base];
+  const int before = next;
+  while (taken_.contains(name)) name = absl::StrCat(base, "_", ++next);
+  taken_.insert(name);
+  entries_.push_back({name, base, before});
   return name;
+}
+
+void NameScope::Rewind(size_t mark) {
+  for (; entries_.size() > mark; entries_.pop_back()) {
+    taken_.erase(entries_.back().name);
+    next_[entries_.back().base] = entries_.back().next_before;
+  }
 }
 
 std::string VarName(absl::string_view name) {

@@ -3,6 +3,8 @@
 #include <string>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "ir/text/lexer.h"
 #include "ir/text/text.h"
 
@@ -14,8 +16,22 @@ std::string Hex(absl::string_view bytes);                     // "0a1b" with quo
 std::string IntList(absl::Span<const int64_t> ints);          // [1, 2]
 std::string TypeWithLanes(DType dtype, int lanes);            // f32x4
 
-// Gives each name a form that `taken` does not hold yet, by a suffix, and adds it.
-std::string Unique(std::string name, std::vector<std::string>& taken);
+// Names in scope. Take gives a name a suffix where it is taken; Rewind forgets what was taken since Mark.
+class NameScope {
+ public:
+  std::string Take(std::string name);
+  size_t Mark() const { return entries_.size(); }
+  void Rewind(size_t mark);
+
+ private:
+  struct Entry {
+    std::string name, base;
+    int next_before;
+  };
+  std::vector<Entry> entries_ = {};
+  absl::flat_hash_set<std::string> taken_ = {};
+  absl::flat_hash_map<std::string, int> next_ = {};  // base -> the suffix to try next
+};
 
 // A form of `name` that expressions can hold: an identifier that is no word of theirs.
 std::string VarName(absl::string_view name);

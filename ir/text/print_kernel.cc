@@ -33,7 +33,7 @@ class KernelPrinter {
       : kernel_(kernel), pool_(*kernel.pool), options_(options), out_(out) {
     for (const KernelParam& p : kernel.params) {
       names_.buffers.push_back(
-          Sigil('%', Unique(options.names ? p.name : absl::StrCat("p", names_.buffers.size()), values_)));
+          Sigil('%', values_.Take(options.names ? p.name : absl::StrCat("p", names_.buffers.size()))));
     }
     for (VarId v = 0; v < pool_.vars(); ++v) names_.vars.push_back(absl::StrCat("?", VarName(pool_.var(v).name)));
     names_.allocs.resize(kernel.allocs.size());
@@ -87,15 +87,15 @@ class KernelPrinter {
 
   // The names that a block declares are free again after it.
   void Block(const std::vector<Stmt>& body, const std::string& indent) {
-    const size_t vars = vars_.size(), values = values_.size();
+    const size_t vars = vars_.Mark(), values = values_.Mark();
     for (const Stmt& s : body) Statement(s, indent);
-    vars_.resize(vars);
-    values_.resize(values);
+    vars_.Rewind(vars);
+    values_.Rewind(values);
   }
 
   std::string Declare(VarId v) {
     if (v >= names_.vars.size()) return absl::StrCat("?", v);
-    names_.vars[v] = Unique(options_.names ? VarName(pool_.var(v).name) : absl::StrCat("v", declared_), vars_);
+    names_.vars[v] = vars_.Take(options_.names ? VarName(pool_.var(v).name) : absl::StrCat("v", declared_));
     names_.var_rank[v] = declared_++;
     return names_.vars[v];
   }
@@ -144,7 +144,7 @@ class KernelPrinter {
 
   void For(const Stmt& s, const std::string& indent) {
     const std::string begin = Index(s.begin), end = Index(s.end);
-    const size_t vars = vars_.size();
+    const size_t vars = vars_.Mark();
     absl::StrAppend(&out_, "for ", ModeName(s.mode), " ", Declare(s.var), " in ", begin, "..", end);
     if (s.step != 1) absl::StrAppend(&out_, " step ", s.step);
     if (s.dim != 0) absl::StrAppend(&out_, " dim ", static_cast<int>(s.dim));
@@ -155,7 +155,7 @@ class KernelPrinter {
     absl::StrAppend(&out_, LocSuffix(s.loc, options_), " {\n");
     Block(s.body, indent + "  ");
     absl::StrAppend(&out_, indent, "}\n");
-    vars_.resize(vars);
+    vars_.Rewind(vars);
   }
 
   // Says the variable's range where the text alone gives another.
@@ -193,7 +193,7 @@ class KernelPrinter {
     if (number >= kernel_.allocs.size()) return "alloc %?";
     const Alloc& a = kernel_.allocs[number];
     std::string& name = names_.allocs[number];
-    name = Sigil('%', Unique(options_.names ? a.name : absl::StrCat("a", allocs_), values_));
+    name = Sigil('%', values_.Take(options_.names ? a.name : absl::StrCat("a", allocs_)));
     names_.alloc_rank[number] = allocs_++;
     std::string out = absl::StrCat("alloc ", name, ": ", SpaceName(a.space), " ", TypeWithLanes(a.dtype, a.lanes), "[",
                                    absl::StrJoin(a.extents, ","), "]");
@@ -252,7 +252,7 @@ class KernelPrinter {
   const PrintOptions& options_;
   std::string& out_;
   ExprNames names_ = {};
-  std::vector<std::string> vars_ = {}, values_ = {};  // names in scope
+  NameScope vars_ = {}, values_ = {};
   uint32_t declared_ = 0, allocs_ = 0;
 };
 
@@ -272,11 +272,11 @@ void PrintKernel(const Kernel& kernel, const PrintOptions& options, absl::string
 
 ExprNames NamesOf(const Kernel& kernel) {
   ExprNames names;
-  std::vector<std::string> values, vars;
-  for (const KernelParam& p : kernel.params) names.buffers.push_back(text::Sigil('%', text::Unique(p.name, values)));
-  for (const Alloc& a : kernel.allocs) names.allocs.push_back(text::Sigil('%', text::Unique(a.name, values)));
+  text::NameScope values, vars;
+  for (const KernelParam& p : kernel.params) names.buffers.push_back(text::Sigil('%', values.Take(p.name)));
+  for (const Alloc& a : kernel.allocs) names.allocs.push_back(text::Sigil('%', values.Take(a.name)));
   for (VarId v = 0; v < kernel.pool->vars(); ++v) {
-    names.vars.push_back(text::Unique(text::VarName(kernel.pool->var(v).name), vars));
+    names.vars.push_back(vars.Take(text::VarName(kernel.pool->var(v).name)));
   }
   return names;
 }

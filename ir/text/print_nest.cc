@@ -11,12 +11,12 @@ namespace {
 
 ExprNames Names(const Nest& nest, bool keep) {
   ExprNames names;
-  std::vector<std::string> values, vars;
+  NameScope values, vars;
   for (const NestParam& p : nest.params) {
-    names.buffers.push_back(Sigil('%', Unique(keep ? p.name : absl::StrCat("p", names.buffers.size()), values)));
+    names.buffers.push_back(Sigil('%', values.Take(keep ? p.name : absl::StrCat("p", names.buffers.size()))));
   }
   for (const Component& c : nest.components) {
-    names.components.push_back(Sigil('%', Unique(keep ? c.name : absl::StrCat("s", names.components.size()), values)));
+    names.components.push_back(Sigil('%', values.Take(keep ? c.name : absl::StrCat("s", names.components.size()))));
     names.component_axes.push_back(c.axes);
   }
   for (VarId v = 0; v < nest.pool->vars(); ++v) {
@@ -26,7 +26,7 @@ ExprNames Names(const Nest& nest, bool keep) {
   for (size_t i = 0; i < nest.axes.size(); ++i) {
     const VarId v = nest.axes[i];
     if (v >= names.vars.size()) continue;
-    names.vars[v] = Unique(keep ? VarName(nest.pool->var(v).name) : absl::StrCat("i", i), vars);
+    names.vars[v] = vars.Take(keep ? VarName(nest.pool->var(v).name) : absl::StrCat("i", i));
     names.var_rank[v] = static_cast<uint32_t>(i);
   }
   return names;

@@ -84,8 +84,9 @@ void PrintStep(const Step& step, const Program& program, const std::vector<std::
 }  // namespace
 
 void PrintStorage(const Graph& graph, const Program& program, const PrintOptions& options, std::string& out) {
-  std::vector<std::string> names, taken;
-  for (const Buffer& b : graph.buffers) names.push_back(Sigil('%', Unique(b.name, taken)));
+  std::vector<std::string> names;
+  NameScope taken;
+  for (const Buffer& b : graph.buffers) names.push_back(Sigil('%', taken.Take(b.name)));
   for (size_t i = 0; i < graph.buffers.size(); ++i) PrintBuffer(graph.buffers[i], names[i], names, options, out);
   if (!graph.arena_sizes.empty()) {
     absl::StrAppend(&out, "    arenas ",
