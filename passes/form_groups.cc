@@ -294,12 +294,17 @@ class Grouper {
 }  // namespace
 
 absl::StatusOr<bool> FormGroups(Program& program, PassContext& context) {
+  bool changed = false;
   for (Graph& graph : program.graphs) {
-    for (Op& op : graph.ops) op.group = -1;
+    for (Op& op : graph.ops) {
+      changed = changed || op.group >= 0;
+      op.group = -1;
+    }
     AGC_RETURN_IF_ERROR(Grouper(graph, context).Run());
-    Canonicalize(graph, program);  // clones stand at the end
+    changed = Canonicalize(graph, program) || changed;  // clones stand at the end
+    for (const Op& op : graph.ops) changed = changed || op.group >= 0;  // none where nothing is computed
   }
-  return true;
+  return changed;
 }
 
 }  // namespace agc

@@ -5,7 +5,8 @@
 //   output %out = %1                          store %y0[i0] = exp(%x0[i0] + %x1[i0])  }
 //                                           run @k0_exp(%x, %y) -> (%out)
 // Params are read at ring slot run.index, each_step outputs stored there. An update's value goes to a temporary and is
-// copied to its state by the last steps; `alias` removes the copies that need not be.
+// copied to its state by the last steps; `alias` removes the copies that need not be. What has no elements is neither
+// computed nor copied: canonicalize has made it a constant, and its output or state keeps a row of the table alone.
 #include <algorithm>
 #include <map>
 
@@ -144,10 +145,15 @@ class GraphLowering {
   // Outputs whose value the graph was given: a nest that copies.
   absl::Status LowerGiven() {
     for (const auto& [v, sinks] : std::map<ValueRef, std::vector<int32_t>>(sinks_)) {
+      if (TypeOf(graph_, v).elements() == 0) continue;
       for (int32_t sink : sinks) AGC_RETURN_IF_ERROR(AddNest({v}, {sink}, [](OpId) { return false; }));
     }
     for (const Update& update : graph_.updates) {
       const ValueRef v = Resolve(graph_, update.value);
+      if (TypeOf(graph_, v).elements() == 0) {
+        updated_from_.push_back(-1);
+        continue;
+      }
       const auto it = source_.find(v);
       if (it != source_.end() && buffers_[it->second].kind == BufferKind::kTemp) {
         updated_from_.push_back(it->second);
@@ -164,6 +170,7 @@ class GraphLowering {
     for (size_t i = 0; i < graph_.updates.size(); ++i) {
       const Update& update = graph_.updates[i];
       const int32_t from = updated_from_[i];
+      if (from < 0) continue;
       steps_.push_back({.kind = StepKind::kCopy,
                         .args = {from, StateBuffer(update.state)},
                         .label = absl::StrCat("update ", update.state),
@@ -247,7 +254,7 @@ class GraphLowering {
   std::map<ValueRef, int32_t> source_ = {};
   std::map<ValueRef, std::vector<int32_t>> sinks_ = {};
   std::map<std::string, int32_t> states_ = {};
-  std::vector<int32_t> updated_from_ = {};  // by update: the temporary that holds the new value
+  std::vector<int32_t> updated_from_ = {};  // by update: the temporary that holds the new value; -1: no elements
   int temps_ = 0, constants_ = 0;
 };
 

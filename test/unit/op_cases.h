@@ -1,0 +1,184 @@
+// Calls of every row of the op table, as modules that tests compile and run: the row's sample, the same in other dtypes
+// and sizes where the shape rule takes them, and cases by hand for ops whose operands depend on each other.
+//   for (const OpModule& m : OpModules()) { m.program.graphs[0]; m.inputs[0]; m.tolerance[0]; }
+#pragma once
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "ir/base/status.h"
+#include "ir/op_def.h"
+#include "test/unit/e2e_tools.h"
+
+namespace agc::test {
+
+struct OpCase {
+  std::string op = {};
+  std::vector<std::string> shapes = {};
+  std::string attrs = {};
+  double scale = 1;  // of the row's tolerance: longer sums than the sample's
+};
+
+// One op's cases: a graph each, with its inputs and the tolerance per output dtype.
+struct OpModule {
+  std::string op = {};
+  Program program = {};
+  std::vector<EvalInputs> inputs = {};
+  std::vector<double> scale = {};
+  size_t samples = 0;  // graphs that stand for the sample: the first ones
+};
+
+// clang-format off
+inline const std::vector<OpCase>& HandMadeCases() {
+  static const auto* const kCases = new std::vector<OpCase>{
+      {"matmul", {"f32[1,1]", "f32[1,1]"}}, {"matmul", {"f32[1,7]", "f32[7,1]"}}, {"matmul", {"f32[5,1]", "f32[1,5]"}},
+      {"matmul", {"f32[33,17]", "f32[17,65]"}, "", 8}, {"matmul", {"f32[1,129]", "f32[129,40]"}, "", 64},
+      {"matmul", {"f32[40,129]", "f32[129,1]"}, "", 64}, {"matmul", {"f32[3,2100]", "f32[2100,5]"}, "", 1000},
+      {"matmul", {"f32[4,0]", "f32[0,3]"}}, {"matmul", {"f32[0,3]", "f32[3,4]"}}, {"matmul", {"i32[5,9]", "i32[9,3]"}},
+      {"batch_matmul", {"f32[1,1,1]", "f32[1,1,1]"}}, {"batch_matmul", {"f32[3,5,7]", "f32[3,7,9]"}, "", 4},
+      {"batch_matmul", {"f32[2,3,1,6]", "f32[2,3,6,4]"}, "", 4}, {"batch_matmul", {"f32[2,4,0]", "f32[2,0,3]"}},
+      {"conv2d", {"f32[1,1,1,1]", "f32[1,1,1,1]"}}, {"conv2d", {"f32[1,3,7,9]", "f32[5,3,1,1]"}, "", 4},
+      {"conv2d", {"f32[2,1,5,5]", "f32[4,1,5,5]"}, "pad = [2, 2, 2, 2]", 8},
+      {"conv2d", {"f32[1,2,6,7]", "f32[3,2,3,2]"}, "pad = [1, 0, 2, 1], stride = [2, 3]", 8},
+      {"conv2d_input_grad", {"f32[1,3,4,3]", "f32[3,2,3,2]"}, "input = [1, 2, 6, 7], pad = [1, 0, 2, 1], stride = [2, 3]", 8},
+      {"conv2d_weight_grad", {"f32[1,2,6,7]", "f32[1,3,4,3]"}, "weight = [3, 2, 3, 2], pad = [1, 0, 2, 1], stride = [2, 3]", 8},
+      {"conv2d_weight_grad", {"f32[40,1,9,9]", "f32[40,2,7,7]"}, "weight = [2, 1, 3, 3]", 500},
+      {"max_pool2d", {"f32[1,1,2,2]"}, "window = [2, 2]"}, {"max_pool2d", {"f32[2,3,7,9]"}, "window = [3, 3], stride = [2, 1], pad = [1, 1, 0, 2]"},
+      {"max_pool2d_with_index", {"f32[1,2,6,6]"}, "window = [2, 3], stride = [1, 2]"},
+      {"avg_pool2d", {"f32[1,1,2,2]"}, "window = [2, 2]"}, {"avg_pool2d", {"f32[2,3,7,9]"}, "window = [3, 2], stride = [2, 1], pad = [1, 1, 1, 0]"},
+      {"reduce_sum", {"f32[3,4,5]"}, "axes = [0, 2]", 4}, {"reduce_sum", {"f32[3,4,5]"}, "axes = [1], keep_dims = true", 4},
+      {"reduce_sum", {"f32[2,1000]"}, "axes = [1]", 400}, {"reduce_sum", {"f32[4097]"}, "axes = []", 2000},
+      {"reduce_sum", {"f32[1]"}, "axes = [0]"}, {"reduce_sum", {"f32[3,0]"}, "axes = [1]"}, {"reduce_sum", {"f32[0,3]"}, "axes = [1]"},
+      {"reduce_sum", {"i32[3,70]"}, "axes = [1]"}, {"reduce_mean", {"f32[7,129]"}, "axes = [0, 1]", 4}, {"reduce_mean", {"f32[5,33,2]"}, "axes = [-2]", 4},
+      {"reduce_max", {"f32[5,1000]"}, "axes = [1]"}, {"reduce_max", {"i32[7,9]"}, "axes = [0]"}, {"reduce_min", {"f32[9,129]"}, "axes = [1]"},
+      {"reduce_prod", {"f32[3,40]"}, "axes = [1]"}, {"reduce_prod", {"f32[2,0]"}, "axes = [1]"},
+      {"argmax", {"f32[5,1000]"}, "axis = 1"}, {"argmax", {"f32[40,3]"}, "axis = 0, keep_dims = true"}, {"argmin", {"i32[4,100]"}, "axis = 1"},
+      {"argmin", {"f32[2,3,4,5]"}, "axis = -3"}, {"argmax", {"f32[1]"}, "axis = 0"},
+      {"softmax", {"f32[2,3,4,5]"}, "axis = 1"}, {"softmax", {"f32[3,1000]"}, "axis = 1"}, {"softmax", {"f32[17]"}, "axis = 0"}, {"softmax", {"f32[4,1]"}, "axis = 1"},
+      {"log_softmax", {"f32[2,3,4,5]"}, "axis = 2", 4}, {"log_softmax", {"f32[5,129]"}, "", 4}, {"logsumexp", {"f32[2,3,4]"}, "axis = 0", 4}, {"logsumexp", {"f32[4,257]"}, "axis = 1", 4},
+      {"layer_norm", {"f32[2,3,65]", "f32[65]", "f32[65]"}, "", 8}, {"layer_norm", {"f32[5,1000]", "f32[1000]", "f32[1000]"}, "", 16},
+      {"cross_entropy", {"f32[33,10]", "i32[33]"}, "", 4}, {"cross_entropy", {"f32[1,1]", "i32[1]"}}, {"mse", {"f32[9,17]", "f32[9,17]"}, "", 4},
+      {"take", {"f32[5]", "i32[9]"}}, {"take", {"f32[3,4,5]", "i32[]"}, "axis = 1"}, {"take", {"u8[6,7]", "i32[4,2]"}, "axis = 0"}, {"take", {"f32[4,5]", "i32[0]"}},
+      {"one_hot", {"i32[9]"}, "depth = 5"}, {"one_hot", {"u8[3]"}, "depth = 2, dtype = i32"}, {"one_hot", {"i32[]"}, "depth = 7"},
+      {"concat", {"u8[2,3]", "u8[2,5]", "u8[2,1]"}, "axis = 1"}, {"concat", {"f32[0,3]", "f32[2,3]"}, "axis = 0"}, {"concat", {"i32[4]"}, "axis = 0"},
+      {"pad", {"f32[3,4]"}, "low = [1, 0], high = [0, 2], value = -1.5"}, {"pad", {"f32[0,2]"}, "low = [1, 0], high = [1, 0], value = 3"}, {"pad", {"u8[5]"}, "low = [2], high = [1]"},
+      {"slice", {"f32[9,9]"}, "start = [1, 8], limit = [8, 9], stride = [3, 1]"}, {"slice", {"i32[5]"}, "start = [5], limit = [5]"},
+      {"transpose", {"f32[1,5]"}, "perm = [1, 0]"}, {"transpose", {"u8[2,3,4,5]"}, "perm = [3, 1, 0, 2]"}, {"transpose", {"bool[33,17]"}, "perm = [1, 0]"},
+      {"broadcast", {"f32[]"}, "shape = [3, 4]"}, {"broadcast", {"f32[3,1]"}, "shape = [2, 3, 5]"}, {"broadcast", {"f32[1]"}, "shape = [0]"},
+      {"reshape", {"f32[3,4,5]"}, "shape = [12, 5]"}, {"reshape", {"f32[1,1]"}, "shape = []"}, {"reshape", {"u8[7,5]"}, "shape = [5, 7]"},
+      {"iota", {}, "dtype = f32, shape = [1025]"}, {"iota", {}, "dtype = u8, shape = [3, 70], axis = 1"}, {"iota", {}, "dtype = i32, shape = [0]"},
+      {"random_bits", {"u32[2]"}, "stream = 1, shape = [1]"}, {"random_bits", {"u32[2]"}, "stream = 2, shape = [7, 11]"}, {"random_uniform", {"u32[2]"}, "stream = 5, shape = [1027]"},
+      {"cast", {"f32[33]"}, "dtype = i32"}, {"cast", {"f32[9]"}, "dtype = u8"}, {"cast", {"i32[9]"}, "dtype = f32"}, {"cast", {"u8[9]"}, "dtype = f32"}, {"cast", {"i32[9]"}, "dtype = u8"},
+      {"cast", {"bool[9]"}, "dtype = f32"}, {"cast", {"f32[9]"}, "dtype = bool"}, {"cast", {"u32[9]"}, "dtype = i32"}, {"cast", {"u8[3]"}, "dtype = i32"}};
+  return *kCases;
+}
+// clang-format on
+
+inline std::string WithDims(const std::string& type, const std::string& dims) {
+  return absl::StrCat(type.substr(0, type.find('[')), "[", dims, "]");
+}
+
+// The row's sample first, then its variants; some the shape rule will refuse.
+inline std::vector<OpCase> CasesOf(const OpDef& op, size_t& samples) {
+  OpCase sample{.op = std::string(op.name), .attrs = std::string(op.sample.attrs)};
+  for (absl::string_view s : op.sample.shapes) {
+    if (!s.empty()) sample.shapes.emplace_back(s);
+  }
+  while (static_cast<int>(sample.shapes.size()) < op.arity.min) sample.shapes.emplace_back("f32[2,3]");
+  std::vector<OpCase> cases = {sample};
+  const auto with_dtype = [&](absl::string_view from, absl::string_view to) {
+    OpCase c = sample;
+    for (std::string& s : c.shapes) absl::StrReplaceAll({{absl::StrCat(from, "["), absl::StrCat(to, "[")}}, &s);
+    if (c.shapes != sample.shapes) cases.push_back(c);
+  };
+  for (const char* to : {"i32", "u32", "u8", "bool"}) with_dtype("f32", to);
+  for (const char* to : {"u32", "u8", "f32"}) with_dtype("i32", to);
+  samples = cases.size();
+  const bool one_shape = std::all_of(sample.shapes.begin(), sample.shapes.end(),
+                                     [&](const std::string& s) { return s.find("[2,3]") != std::string::npos; });
+  for (const char* dims : {"", "1", "7,9", "1025", "0,3"}) {
+    OpCase c = sample;
+    for (std::string& s : c.shapes) s = WithDims(s, dims);
+    if (one_shape && !sample.shapes.empty()) cases.push_back(c);
+  }
+  for (const OpCase& c : HandMadeCases()) {
+    if (c.op == op.name) cases.push_back(c);
+  }
+  return cases;
+}
+
+// Appends the case as a graph; the status says why the op does not take these operands.
+inline absl::Status AddCase(const OpDef& op, const OpCase& c, OpModule& m) {
+  Graph graph;
+  graph.name = absl::StrCat("g", m.program.graphs.size());
+  std::vector<OpId> operands;
+  EvalInputs in;
+  for (size_t i = 0; i < c.shapes.size(); ++i) {
+    AGC_ASSIGN_OR_RETURN(const TensorType type, ParseType(c.shapes[i]));
+    const std::string name = absl::StrCat("x", i);
+    operands.push_back(AppendInput(graph, ParamKind::kInput, name, type, {}));
+    in.params[name] =
+        Random(type, op.sample.lo, op.sample.hi, static_cast<uint32_t>(17 * m.program.graphs.size() + i + 1));
+  }
+  AGC_ASSIGN_OR_RETURN(const std::vector<Attr> attrs, ParseAttrs(op, c.attrs));
+  AGC_ASSIGN_OR_RETURN(const OpId id, AppendChecked(graph, op, operands, attrs, {}));
+  const Types types = graph.op(id).types;
+  for (size_t part = 0; part < types.size(); ++part) {
+    OpId value = id;
+    if (types.size() > 1) {
+      AGC_ASSIGN_OR_RETURN(value, AppendChecked(graph, GetOp(), {id}, {Attr{"index", static_cast<int64_t>(part)}}, {}));
+    }
+    graph.outputs.push_back({absl::StrCat("y", part), types[part], false, value, {}});
+  }
+  m.program.graphs.push_back(std::move(graph));
+  m.inputs.push_back(std::move(in));
+  m.scale.push_back(c.scale);
+  return absl::OkStatus();
+}
+
+// One module per row that computes; data rows that only stand for what a graph is given have no sample.
+inline std::vector<OpModule> OpModules() {
+  std::vector<OpModule> all;
+  for (const OpDef* op : AllOps()) {
+    if (op->numpy.empty()) continue;
+    OpModule m{.op = std::string(op->name)};
+    m.program.name = m.op;
+    size_t samples = 0, tried = 0;
+    for (const OpCase& c : CasesOf(*op, samples)) {
+      const absl::Status s = AddCase(*op, c, m);
+      const bool by_hand = std::any_of(HandMadeCases().begin(), HandMadeCases().end(), [&](const OpCase& h) {
+        return h.op == c.op && h.shapes == c.shapes && h.attrs == c.attrs;
+      });
+      EXPECT_TRUE(s.ok() || (tried > 0 && !by_hand)) << c.op << " of " << absl::StrJoin(c.shapes, ", ") << ": " << s;
+      if (++tried == samples) m.samples = m.program.graphs.size();
+    }
+    all.push_back(std::move(m));
+  }
+  return all;
+}
+
+// The first output that is further from the f64 evaluator than the row allows, or "".
+inline std::string OpDifference(const OpModule& m, size_t g, const EvalResult& got) {
+  const OpDef& op = *FindOp(m.op);
+  const Graph& graph = m.program.graphs[g];
+  const absl::StatusOr<EvalResult> want = EvaluateGraph(m.program, graph, m.inputs[g], EvalMode::kDouble);
+  if (!want.ok()) return want.status().ToString();
+  for (const Output& out : graph.outputs) {
+    const DType t = out.type.dtype;
+    const double limit = t == DType::kF32 ? op.tol.f32 * m.scale[g] : 0;
+    const auto it = got.outputs.find(out.name);
+    if (it == got.outputs.end()) return absl::StrCat(out.name, " is missing");
+    const double error = ErrorOf(it->second, want->outputs.at(out.name));
+    if (error <= limit) continue;
+    std::string operands;
+    for (const GraphParam& p : graph.params) absl::StrAppend(&operands, " ", ToString(p.type));
+    return absl::StrCat(m.op, operands, " -> ", ToString(out.type), ": error ", error, ", allowed ", limit);
+  }
+  return "";
+}
+
+}  // namespace agc::test

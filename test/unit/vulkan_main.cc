@@ -1,0 +1,66 @@
+#include "test/unit/vulkan_main.h"
+
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "gtest/gtest.h"
+
+namespace agc::test {
+namespace {
+
+rt::Device* opened = nullptr;
+
+int Messages() { return opened == nullptr ? 0 : opened->validation_messages(); }
+
+// Names the test during which the layer spoke.
+class NoMessages : public testing::EmptyTestEventListener {
+ public:
+  void OnTestStart(const testing::TestInfo&) override { before_ = Messages(); }
+  void OnTestEnd(const testing::TestInfo&) override {
+    EXPECT_EQ(Messages(), before_) << "the validation layer spoke: see stderr";
+  }
+
+ private:
+  int before_ = 0;
+};
+
+}  // namespace
+
+rt::Device& TheDevice() {
+  if (opened != nullptr) return *opened;
+  rt::StatusOr<rt::Device> device = rt::Device::Open({.validation = true});
+  if (!device.ok()) {
+    std::fprintf(stderr, "%s\n", device.status().ToString().c_str());
+    std::exit(1);
+  }
+  opened = new rt::Device(*std::move(device));
+  std::printf("device: %s\n", opened->description().c_str());
+  return *opened;
+}
+
+const Target& TheTarget() {
+  static const Target* const kTarget = [] {
+    absl::StatusOr<Target> target = ParseTarget(TheDevice().target());
+    if (!target.ok()) {
+      std::fprintf(stderr, "%s\n", std::string(target.status().message()).c_str());
+      std::exit(1);
+    }
+    return new Target(*std::move(target));
+  }();
+  return *kTarget;
+}
+
+}  // namespace agc::test
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  // The layer leaks a little; loaded for good, its frames have a name that test/lsan.supp can match.
+  dlopen("libVkLayer_khronos_validation.so", RTLD_LAZY | RTLD_NODELETE);
+  // Listeners hear of an end in reverse order: this one speaks before the printers have closed the test.
+  testing::UnitTest::GetInstance()->listeners().Append(new agc::test::NoMessages);
+  const int failed = RUN_ALL_TESTS();
+  delete agc::test::opened;  // sessions are gone: what is left of the device's objects, the layer reports
+  return failed;
+}
