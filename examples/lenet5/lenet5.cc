@@ -27,7 +27,7 @@ struct LeNet5 {
   agc::nn::Linear f2{.name = "f2", .in = 120, .out = 84};
   agc::nn::Linear f3{.name = "f3", .in = 84, .out = 10};
   Tensor operator()(Tensor bytes) const {  // u8[n,28,28] -> f32[n,10]
-    Tensor x = Reshape(Cast(bytes, agc::kF32) / 255.0f, {bytes.dim(0), 1, 28, 28});
+    Tensor x = Reshape((Cast(bytes, agc::kF32) - 33.3f) / 78.6f, {bytes.dim(0), 1, 28, 28});  // mean 0, deviation 1
     x = MaxPool2d(Relu(c1(x)), {.window = {2, 2}});
     x = MaxPool2d(Relu(c2(x)), {.window = {2, 2}});
     return f3(Relu(f2(Relu(f1(Reshape(x, {x.dim(0), -1}))))));
@@ -85,7 +85,10 @@ absl::Status Train(const std::string& data_dir, const std::string& out_file, int
     std::shuffle(order.begin(), order.end(), random);
     AGC_RETURN_IF_ERROR(s.Bind("order", order));
     for (int64_t step = 0; step < kSteps; step += 20) {
-      AGC_ASSIGN_OR_RETURN(agc::rt::Outputs out, s.Run("train_step", 20, {{"lr", 0.05f}}));
+      std::vector<float> lr(20);  // one value a step, falling to 0
+      for (int64_t i = 0; i < 20; ++i)
+        lr[i] = 0.06f * (1 - static_cast<float>(epoch * kSteps + step + i) / (epochs * kSteps));
+      AGC_ASSIGN_OR_RETURN(agc::rt::Outputs out, s.Run("train_step", 20, {{"lr", lr}}));
       const std::vector<float> loss = out["loss"].Get<float>(), accuracy = out["accuracy"].Get<float>();
       bar.Show(epoch * kSteps + step + 20, std::accumulate(loss.begin(), loss.end(), 0.0) / 20,
                std::accumulate(accuracy.begin(), accuracy.end(), 0.0) / 20);
