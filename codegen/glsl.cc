@@ -163,7 +163,18 @@ class Printer {
                              GlslConvert(value, dtype, stored == DType::kBool ? DType::kU8 : stored), ")");
     }
     const std::string assign = absl::StrCat(place, " = ", value, ";");
-    Line(s.guard.valid() ? absl::StrCat("if (", expr_.Print(s.guard), ") ", assign) : assign);
+    const std::string guarded = s.guard.valid() ? absl::StrCat("if (", expr_.Print(s.guard), ") ", assign) : assign;
+    if (!Precise(s.value)) return Line(guarded);
+    // `precise` belongs to variables, so the value gets one.
+    const DType dtype = kernel_.pool->node(s.value).dtype;
+    Line(absl::StrCat("{ precise ", GlslType(dtype), " value = ", value, "; ",
+                      s.guard.valid() ? absl::StrCat("if (", expr_.Print(s.guard), ") ") : "", place, " = value; }"));
+  }
+
+  // Whether the value is float arithmetic that must not be contracted.
+  bool Precise(ExprId value) const {
+    const ExprNode& n = kernel_.pool->node(value);
+    return kernel_.precise && IsFloat(n.dtype) && SizeOf(n.dtype) >= 4 && n.kind == ExprKind::kAlu;
   }
 
   void AllocOf(const Stmt& s) {
@@ -193,7 +204,8 @@ class Printer {
         return If(s);
       case StmtKind::kLet: {
         const VarInfo& v = kernel_.pool->var(s.var);
-        Line(absl::StrCat(GlslType(v.dtype), " ", GlslName(v.name), " = ", expr_.Print(s.value), ";"));
+        Line(absl::StrCat(Precise(s.value) ? "precise " : "", GlslType(v.dtype), " ", GlslName(v.name), " = ",
+                          expr_.Print(s.value), ";"));
         return absl::OkStatus();
       }
       case StmtKind::kAlloc:

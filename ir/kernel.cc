@@ -38,6 +38,7 @@ Kernel Clone(const Kernel& k) {
   copy.local = k.local;
   copy.features = k.features;
   copy.wide_index = k.wide_index;
+  copy.precise = k.precise;
   copy.loc = k.loc;
   return copy;
 }

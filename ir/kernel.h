@@ -109,6 +109,7 @@ struct Kernel {
   std::array<int64_t, 3> local = {1, 1, 1};
   std::vector<std::string> features = {};  // target features the tree uses, sorted
   bool wide_index = false;                 // legalize: some address needs 64 bits
+  bool precise = false;                    // products and sums stay apart: no fused multiply-add
   Loc loc = {};
 
   std::array<int64_t, 3> groups() const;  // workgroups of all parts

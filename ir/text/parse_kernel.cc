@@ -73,6 +73,7 @@ class KernelParser {
       c_.List("]", [&] { kernel_.features.push_back(c_.Word("a feature")); });
     }
     kernel_.wide_index = c_.Accept("wide_index");
+    kernel_.precise = c_.Accept("precise");
     if (c_.Accept("label")) kernel_.label = c_.String("a label");
     kernel_.loc = c_.OptionalLoc(kernel_.loc);
     c_.Expect("{");

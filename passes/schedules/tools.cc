@@ -94,6 +94,9 @@ KernelBuilder::KernelBuilder(const Nest& nest) : nest_(nest) {
   kernel_.name = nest.name;
   kernel_.label = nest.label;
   kernel_.loc = nest.loc;
+  // Elementwise arithmetic is the same in every kernel; only contractions leave multiply-adds to the driver.
+  kernel_.precise = std::none_of(nest.stages.begin(), nest.stages.end(),
+                                 [](const NestStage& s) { return s.kind == StageKind::kContract; });
   for (const NestParam& p : nest.params) {
     names_[p.name] = 0;
     kernel_.params.push_back({.name = p.name,
