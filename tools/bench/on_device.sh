@@ -1,0 +1,21 @@
+#!/bin/bash
+# What is measured on a GPU machine, in one go, from carried binaries: trains LeNet-5 (the check), profiles its step, and
+# runs `agc check` over the modules beside it. Usage: tools/bench/on_device.sh DIR, where DIR holds agc, lenet5,
+# profile_entry and the shared libraries they need.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+dir=$1
+export LD_LIBRARY_PATH=$dir XDG_RUNTIME_DIR=/tmp
+"$dir/agc" devices
+"$dir/lenet5" --data "$here/../../examples/data/mnist" --out /tmp/lenet5.agb
+"$dir/agc" dump /tmp/lenet5.agb --ir > /tmp/lenet5.agir
+for abi in bindings addresses; do
+  "$dir/agc" compile /tmp/lenet5.agir --abi $abi -o /tmp/lenet5_$abi.agb && echo "== train_step, $abi" &&
+    "$dir/profile_entry" /tmp/lenet5_$abi.agb train_step 50
+done
+for model in "$here"/models/*.agir; do
+  for abi in bindings addresses; do
+    echo "== check $(basename "$model") $abi"
+    "$dir/agc" check "$model" --abi $abi --trusted
+  done
+done
