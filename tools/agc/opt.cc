@@ -1,4 +1,4 @@
-// agc opt [--passes=a,b] [--verify] FILE|-: parses a module, verifies it, runs the passes and prints what they leave.
+// agc opt [--passes=a,b] [flags] FILE|-: parses a module, verifies it, runs the passes and prints what they leave.
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
@@ -22,7 +22,7 @@ absl::StatusOr<OptOptions> ParseOptions(const std::vector<std::string>& args) {
   std::string value;
   for (const std::string& arg : args) {
     AGC_ASSIGN_OR_RETURN(const bool known, ParsePassFlag(arg, o.flags));
-    if (known) continue;
+    if (known || arg == "--verify") continue;  // verification is on unless --no-verify says otherwise
     if (Flag(arg, "passes", value)) {
       for (absl::string_view name : absl::StrSplit(value, ',', absl::SkipEmpty())) o.passes.emplace_back(name);
     } else if (arg.size() > 1 && arg[0] == '-') {
