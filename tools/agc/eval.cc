@@ -68,14 +68,17 @@ absl::StatusOr<HostTensor> Given(const std::string& what, const std::string& val
   return TensorOf(what, value, type);
 }
 
+// The graph asked for, or the only one besides the generated `init`.
 absl::StatusOr<const Graph*> EntryOf(const Program& program, const std::string& entry) {
-  if (entry.empty() && program.graphs.size() == 1) return &program.graphs[0];
-  if (entry.empty()) {
-    const auto name = [](std::string* out, const Graph& g) { absl::StrAppend(out, g.name); };
-    return absl::InvalidArgumentError(absl::StrCat("--entry: the module has several graphs, choose one of ",
-                                                   absl::StrJoin(program.graphs, ", ", name)));
+  if (!entry.empty()) return Named(program.graphs, "graph", entry, "the module");
+  std::vector<const Graph*> all;
+  for (const Graph& g : program.graphs) {
+    if (g.name != "init" || program.graphs.size() == 1) all.push_back(&g);
   }
-  return Named(program.graphs, "graph", entry, "the module");
+  if (all.size() == 1) return all[0];
+  const auto name = [](std::string* out, const Graph* g) { absl::StrAppend(out, g->name); };
+  return absl::InvalidArgumentError(
+      absl::StrCat("--entry: the module has several graphs, choose one of ", absl::StrJoin(all, ", ", name)));
 }
 
 absl::StatusOr<EvalInputs> InputsOf(const Program& program, const Graph& graph, const Request& r) {
