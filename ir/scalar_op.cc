@@ -28,7 +28,8 @@ int64_t Remainder(DType t, int64_t a, int64_t b) {
   return b == -1 ? 0 : a % b;
 }
 int64_t HighProduct(DType t, int64_t a, int64_t b) {
-  if (t == DType::kU32 || t == DType::kI32) return (a * b) >> 32;
+  if (t == DType::kU32) return static_cast<int64_t>((uint64_t(a) * uint64_t(b)) >> 32);
+  if (t == DType::kI32) return (a * b) >> 32;
   if (t == DType::kU64) return static_cast<int64_t>((static_cast<unsigned __int128>(uint64_t(a)) * uint64_t(b)) >> 64);
   return static_cast<int64_t>((static_cast<__int128>(a) * b) >> 64);
 }
