@@ -408,7 +408,7 @@ absl::StatusOr<Built> Build(const Nest& nest, const Target& target) {
   Tile tile(nest, shape, target, 1);
   AGC_ASSIGN_OR_RETURN(Kernel kernel, tile.Build([&](KernelBuilder& b, const AxisMap& axes, Expr, Expr, Expr, Expr,
                                                      Expr sum, std::vector<Stmt>& body) {
-    for (const NestStore& store : nest.stores) b.EmitStore(store, axes, {{0, sum}}, body);
+    b.EmitStores(StoresOf(nest), axes, {{0, sum}}, body);
   }));
   Built built;
   built.kernels.push_back({std::move(kernel), SameArgs(nest)});

@@ -79,7 +79,7 @@ absl::StatusOr<Built> Build(const Nest& nest, const Target& target) {
     StageMap stages;
     std::vector<Stmt> body;
     for (const NestStage& stage : nest.stages) b.EmitStage(stage, map, stages, body);
-    for (const NestStore& store : nest.stores) b.EmitStore(store, map, stages, body);
+    b.EmitStores(StoresOf(nest), map, stages, body);
     return body;
   };
   AGC_RETURN_IF_ERROR(b.OverFlat(Extent(nest, axes), nest.schedule.Int("local", 64), target, make));

@@ -100,6 +100,15 @@ double Cost(const Nest& nest, const Schedule& s, const Target& target) {
   return work / std::min(static_cast<double>(Extent(nest, shape.rows) * s.Int("threads", 1)), lanes) * 1e-3;
 }
 
+// The stores of row statistics, or those that cover the columns too.
+std::vector<const NestStore*> StoresOver(const Nest& nest, const RowShape& shape, bool rows_only) {
+  std::vector<const NestStore*> all;
+  for (const NestStore& store : nest.stores) {
+    if ((StoreAxes(nest, store).size() == shape.rows.size()) == rows_only) all.push_back(&store);
+  }
+  return all;
+}
+
 // One row per invocation.
 std::vector<Stmt> SerialRow(KernelBuilder& b, const Nest& nest, const RowShape& shape, Expr row) {
   AxisMap map;
@@ -110,9 +119,8 @@ std::vector<Stmt> SerialRow(KernelBuilder& b, const Nest& nest, const RowShape& 
   VarId c = 0;
   const int64_t columns = Extent(nest, shape.columns);
   Unflatten(nest, shape.columns, b.IndexVar("c", columns, &c), map);
-  for (const NestStore& store : nest.stores) {
-    b.EmitStore(store, map, stages, StoreAxes(nest, store).size() == shape.rows.size() ? body : wide);
-  }
+  b.EmitStores(StoresOver(nest, shape, /*rows_only=*/true), map, stages, body);
+  b.EmitStores(StoresOver(nest, shape, /*rows_only=*/false), map, stages, wide);
   if (!wide.empty())
     body.push_back(ForStmt(ForMode::kSerial, c, b.pool().Int(0), b.pool().Int(columns), std::move(wide)));
   return body;
@@ -158,11 +166,9 @@ std::vector<Stmt> WorkgroupRow(KernelBuilder& b, const Nest& nest, const RowShap
   VarId u = 0;
   const int64_t columns = Extent(nest, shape.columns), trips = (columns + threads - 1) / threads;
   const Expr column = b.IndexVar("u", trips, &u) * threads + t;
-  const auto stores = [&](bool narrow) {
+  const auto stores = [&](bool rows_only) {
     std::vector<Stmt> all;
-    for (const NestStore& store : nest.stores) {
-      if ((StoreAxes(nest, store).size() == shape.rows.size()) == narrow) b.EmitStore(store, map, stages, all);
-    }
+    b.EmitStores(StoresOver(nest, shape, rows_only), map, stages, all);
     return all;
   };
   if (std::vector<Stmt> narrow = stores(true); !narrow.empty()) body.push_back(IfStmt(EqZero(t), std::move(narrow)));

@@ -84,6 +84,12 @@ std::vector<VarId> StoreAxes(const Nest& nest, const NestStore& store) {
   return axes;
 }
 
+std::vector<const NestStore*> StoresOf(const Nest& nest) {
+  std::vector<const NestStore*> all;
+  for (const NestStore& store : nest.stores) all.push_back(&store);
+  return all;
+}
+
 std::vector<int32_t> SameArgs(const Nest& nest) {
   std::vector<int32_t> args(nest.params.size());
   for (size_t i = 0; i < args.size(); ++i) args[i] = static_cast<int32_t>(i);
@@ -220,11 +226,24 @@ void KernelBuilder::EmitStage(const NestStage& stage, const AxisMap& axes, Stage
   }
 }
 
-void KernelBuilder::EmitStore(const NestStore& store, const AxisMap& axes, const StageMap& stages,
-                              std::vector<Stmt>& body) {
-  std::vector<Expr> index;
-  for (ExprId id : store.index) index.push_back(At(id, axes, stages));
-  body.push_back(SetBuffer(store.param, index, At(store.value, axes, stages), nest_.loc));
+void KernelBuilder::EmitStores(absl::Span<const NestStore* const> stores, const AxisMap& axes, const StageMap& stages,
+                               std::vector<Stmt>& body) {
+  std::vector<Expr> values;
+  for (const NestStore* store : stores) {
+    Expr value = At(store->value, axes, stages);
+    if (stores.size() > 1 && !value.is(ExprKind::kVar) && !value.IsConst()) {
+      VarId v = 0;
+      const Expr name = ValueVar("out", value.dtype(), &v);
+      body.push_back(LetStmt(v, value, nest_.loc));
+      value = name;
+    }
+    values.push_back(value);
+  }
+  for (size_t i = 0; i < stores.size(); ++i) {
+    std::vector<Expr> index;
+    for (ExprId id : stores[i]->index) index.push_back(At(id, axes, stages));
+    body.push_back(SetBuffer(stores[i]->param, index, values[i], nest_.loc));
+  }
 }
 
 std::vector<Stmt> KernelBuilder::Below(Expr index, int64_t n, absl::string_view name, bool uniform,

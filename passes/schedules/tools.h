@@ -46,8 +46,10 @@ class KernelBuilder {
 
   // Evaluates a stage serially in one invocation, its result in registers; appends to `body` and adds to `stages`.
   void EmitStage(const NestStage& stage, const AxisMap& axes, StageMap& stages, std::vector<Stmt>& body);
-  // Stores whose axes all are in `axes`, in order.
-  void EmitStore(const NestStore& store, const AxisMap& axes, const StageMap& stages, std::vector<Stmt>& body);
+  // Stores at one position, in order. All values are computed before the first is stored, so that an output may take
+  // over the storage of an input that another value reads too.
+  void EmitStores(absl::Span<const NestStore* const> stores, const AxisMap& axes, const StageMap& stages,
+                  std::vector<Stmt>& body);
   // acc := merge(acc, values); acc are register allocs, one per component.
   void EmitMerge(const Combiner& combiner, absl::Span<const uint32_t> acc, absl::Span<const Expr> values,
                  std::vector<Stmt>& body);
@@ -73,6 +75,8 @@ class KernelBuilder {
   Kernel kernel_ = {};
   std::map<std::string, int, std::less<>> names_ = {};
 };
+
+std::vector<const NestStore*> StoresOf(const Nest& nest);
 
 // Binds every kernel parameter to the nest parameter of the same number.
 std::vector<int32_t> SameArgs(const Nest& nest);
