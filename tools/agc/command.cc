@@ -32,10 +32,4 @@ int Failed(const absl::Status& status) {
   return 2;
 }
 
-bool Flag(absl::string_view arg, absl::string_view name, std::string& value) {
-  if (!absl::StartsWith(arg, absl::StrCat("--", name, "="))) return false;
-  value = std::string(arg.substr(name.size() + 3));
-  return true;
-}
-
 }  // namespace agc::tool

@@ -20,8 +20,6 @@ struct Command {
 absl::StatusOr<std::string> ReadInput(const std::string& path);
 // Prints the status' message on stderr, headed by "error: " where it has no such word yet; returns 2.
 int Failed(const absl::Status& status);
-// Whether `arg` is --name=VALUE; puts VALUE into `value`.
-bool Flag(absl::string_view arg, absl::string_view name, std::string& value);
 
 int Check(const std::vector<std::string>& args);
 int Compile(const std::vector<std::string>& args);

@@ -1,39 +1,38 @@
-// agc grad FILE|-: prints the module after its gradients are expanded, unused values dropped.
+// agc grad FILE: prints the module after its gradients are expanded, unused values dropped.
 #include <cstdio>
 
 #include "ir/base/status.h"
 #include "ir/text/text.h"
 #include "tools/agc/command.h"
+#include "tools/agc/flags.h"
 #include "tools/agc/pass_flags.h"
 
 namespace agc::tool {
 namespace {
 
-absl::Status Run(const std::vector<std::string>& args) {
-  PassFlags flags;
-  std::string path;
-  for (const std::string& arg : args) {
-    AGC_ASSIGN_OR_RETURN(const bool known, ParsePassFlag(arg, flags));
-    if (known) continue;
-    if (!path.empty() || (arg.size() > 1 && arg[0] == '-')) return absl::InvalidArgumentError("usage: agc grad FILE|-");
-    path = arg;
-  }
-  if (path.empty()) return absl::InvalidArgumentError("usage: agc grad FILE|-");
-  AGC_ASSIGN_OR_RETURN(const std::string source, ReadInput(path));
-  const std::string file = path == "-" ? "<stdin>" : path;
+Usage GradUsage() {
+  return {.command = "grad",
+          .summary = "prints a module after its gradients are expanded and unused values dropped",
+          .operand = "FILE",
+          .options = PassTable(),
+          .example = "agc grad mlp.agir",
+          .details = "FILE may be - for the standard input."};
+}
+
+absl::StatusOr<int> Run(const Flags& flags) {
+  AGC_ASSIGN_OR_RETURN(PassFlags passes, PassFlagsOf(flags));
+  AGC_ASSIGN_OR_RETURN(const std::string source, ReadInput(flags.operand()));
+  const std::string file = flags.operand() == "-" ? "<stdin>" : flags.operand();
   AGC_ASSIGN_OR_RETURN(Program program, Parse(source, file));
   AGC_RETURN_IF_ERROR(RunPipeline(program, {"canonicalize", "cse", "dce", "autograd", "canonicalize", "cse", "dce"},
-                                  flags.context, flags.manager));
+                                  passes.context, passes.manager));
   const std::string text = Print(program, {.locations = true, .omit_file = file});
   std::fwrite(text.data(), 1, text.size(), stdout);
-  return absl::OkStatus();
+  return 0;
 }
 
 }  // namespace
 
-int Grad(const std::vector<std::string>& args) {
-  const absl::Status status = Run(args);
-  return status.ok() ? 0 : Failed(status);
-}
+int Grad(const std::vector<std::string>& args) { return RunCommand(GradUsage(), args, Run); }
 
 }  // namespace agc::tool

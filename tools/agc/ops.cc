@@ -13,6 +13,7 @@
 #include "ir/op_def.h"
 #include "ir/text/text.h"
 #include "tools/agc/command.h"
+#include "tools/agc/flags.h"
 
 namespace agc::tool {
 namespace {
@@ -203,22 +204,28 @@ absl::Status PrintJson() {
   return absl::OkStatus();
 }
 
-absl::Status Run(const std::vector<std::string>& args) {
-  const std::string format = args.empty() ? "" : args[0];
-  if (args.size() > 1 || (format != "" && format != "--markdown" && format != "--json" && format != "--samples")) {
-    return absl::InvalidArgumentError("usage: agc ops [--markdown|--json|--samples]");
+Usage OpsUsage() {
+  return {.command = "ops",
+          .summary = "lists the operations",
+          .options = {{"markdown", "", "docs/ops.md"},
+                      {"json", "", "for scripts"},
+                      {"samples", "", "a module with one graph per op and dtype, which --json describes as graphs"}},
+          .example = "agc ops --json"};
+}
+
+absl::StatusOr<int> Run(const Flags& flags) {
+  if (flags.Has("json")) {
+    AGC_RETURN_IF_ERROR(PrintJson());
+  } else if (flags.Has("samples")) {
+    AGC_RETURN_IF_ERROR(PrintSamples());
+  } else {
+    flags.Has("markdown") ? PrintMarkdown() : PrintText();
   }
-  if (format == "--json") return PrintJson();
-  if (format == "--samples") return PrintSamples();
-  format == "--markdown" ? PrintMarkdown() : PrintText();
-  return absl::OkStatus();
+  return 0;
 }
 
 }  // namespace
 
-int Ops(const std::vector<std::string>& args) {
-  const absl::Status status = Run(args);
-  return status.ok() ? 0 : Failed(status);
-}
+int Ops(const std::vector<std::string>& args) { return RunCommand(OpsUsage(), args, Run); }
 
 }  // namespace agc::tool

@@ -3,99 +3,76 @@
 #include <filesystem>
 #include <system_error>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "ir/base/status.h"
 #include "passes/equivalence.h"
-#include "tools/agc/command.h"
+#include "tools/agc/model.h"
 
 namespace agc::tool {
 namespace {
 
-// A built-in target by name, else a file.
-absl::Status SetTarget(const std::string& value, PassFlags& flags) {
-  const absl::StatusOr<Target> fake = FakeTarget(value);
-  if (fake.ok()) {
-    flags.context.target = *fake;
-    return absl::OkStatus();
+std::string DefaultReproducer() {
+  std::error_code none;
+  return (std::filesystem::temp_directory_path(none) / "agc-reproducer.agir").string();
+}
+
+// The options that change what passes decide, for the command that reproduces a failure.
+std::string ReproducerFlags(const Flags& flags) {
+  std::string out;
+  for (absl::string_view name : {"target", "abi", "ring"}) {
+    if (flags.Has(name)) absl::StrAppend(&out, out.empty() ? "" : " ", "--", name, "=", flags.Text(name));
   }
-  AGC_ASSIGN_OR_RETURN(const std::string text, ReadInput(value));
-  AGC_ASSIGN_OR_RETURN(flags.context.target, ParseTarget(text));
-  return absl::OkStatus();
-}
-
-absl::Status SetAbi(const std::string& value, PassFlags& flags) {
-  if (value != "bindings" && value != "addresses") {
-    return absl::InvalidArgumentError(absl::StrCat("--abi is ", value, ", expected bindings or addresses"));
+  for (absl::string_view name : {"no-fuse", "no-reuse", "no-in-place"}) {
+    if (flags.Has(name)) absl::StrAppend(&out, out.empty() ? "" : " ", "--", name);
   }
-  flags.context.abi = value == "bindings" ? BufferAbi::kBindings : BufferAbi::kAddresses;
-  return absl::OkStatus();
-}
-
-absl::Status SetCount(absl::string_view name, const std::string& value, int64_t& count) {
-  if (absl::SimpleAtoi(value, &count) && count >= 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("--", name, " is ", value, ", expected a count"));
-}
-
-bool SetSwitch(absl::string_view arg, PassFlags& flags) {
-  if (arg == "--print-changed") return flags.manager.print_changed = true;
-  if (arg == "--time") return flags.manager.time = true;
-  if (arg == "--no-verify") return !(flags.manager.verify = false);
-  if (arg == "--no-fuse") return !(flags.context.fuse = false);
-  if (arg == "--no-reuse") return !(flags.context.reuse_memory = false);
-  if (arg == "--no-in-place") return !(flags.context.in_place = false);
-  if (arg != "--check-equivalence") return false;
-  flags.manager.equivalent = SameMeaning;
-  return flags.manager.check_equivalence = true;
+  return out;
 }
 
 }  // namespace
 
-PassFlags::PassFlags() {
-  std::error_code none;
-  manager.reproducer = (std::filesystem::temp_directory_path(none) / "agc-reproducer.agir").string();
+std::vector<Option> PassTable() {
+  return {{"target", "TARGET", "lavapipe, h200, tiny or a file with a device description; default: tiny"},
+          {"abi", "bindings|addresses", "how kernels reach buffers"},
+          {"no-fuse", "", "one kernel per op"},
+          {"no-reuse", "", "every temporary has bytes of its own"},
+          {"no-in-place", "", "no result takes over storage"},
+          {"ring", "N", "slots of parameter rings"},
+          {"print-changed", "", "print the module on stderr after each pass that changed it"},
+          {"dump-dir", "DIR", "write the module after every pass to DIR/<number>-<pass>.agir"},
+          {"start-at", "PASS", "leave out the passes before this one"},
+          {"stop-after", "PASS", "leave out the passes after this one"},
+          {"time", "", "print milliseconds per pass on stderr"},
+          {"rewrite-limit", "N", "apply at most N rewrites"},
+          {"check-equivalence", "", "evaluate the module before and after each pass"},
+          {"verify", "", "verify between passes; so it is without the option too"},
+          {"no-verify", "", "do not verify between passes"},
+          {"reproducer", "FILE", "where the input of a pass that fails internally goes"}};
 }
 
-absl::StatusOr<bool> ParsePassFlag(absl::string_view arg, PassFlags& flags) {
-  std::string value;
-  absl::Status status;
-  if (Flag(arg, "dump-dir", flags.manager.dump_dir) || Flag(arg, "start-at", flags.manager.start_at) ||
-      Flag(arg, "stop-after", flags.manager.stop_after) || Flag(arg, "reproducer", flags.manager.reproducer)) {
-    return true;
+absl::StatusOr<PassFlags> PassFlagsOf(const Flags& flags) {
+  PassFlags out;
+  PassContext& context = out.context;
+  if (flags.Has("target")) {
+    AGC_ASSIGN_OR_RETURN(context.target, ReadTarget(flags.Text("target")));
   }
-  if (SetSwitch(arg, flags)) {
-    // stored
-  } else if (Flag(arg, "target", value)) {
-    status = SetTarget(value, flags);
-  } else if (Flag(arg, "abi", value)) {
-    status = SetAbi(value, flags);
-  } else if (Flag(arg, "ring", value)) {
-    status = SetCount("ring", value, flags.context.ring);
-  } else if (Flag(arg, "rewrite-limit", value)) {
-    status = SetCount("rewrite-limit", value, flags.manager.rewrite_limit);
-  } else {
-    return false;
-  }
-  if (!status.ok()) return status;
-  if (arg.substr(0, 9) == "--target=" || arg.substr(0, 6) == "--abi=" || arg.substr(0, 5) == "--no-") {
-    absl::StrAppend(&flags.manager.reproducer_flags, flags.manager.reproducer_flags.empty() ? "" : " ", arg);
-  }
-  return true;
-}
-
-absl::string_view PassFlagsUsage() {
-  return "  --target=NAME|FILE     device description: lavapipe, h200, tiny or a file\n"
-         "  --abi=bindings|addresses\n"
-         "  --no-fuse, --no-reuse, --no-in-place\n"
-         "  --ring=N               slots of parameter rings\n"
-         "  --print-changed        print the module after each pass that changed it\n"
-         "  --dump-dir=DIR         write the module after every pass to DIR/<number>-<pass>.agir\n"
-         "  --start-at=PASS, --stop-after=PASS\n"
-         "  --time                 milliseconds per pass\n"
-         "  --rewrite-limit=N      apply at most N rewrites\n"
-         "  --check-equivalence    evaluate before and after each pass\n"
-         "  --no-verify            do not verify between passes\n"
-         "  --reproducer=FILE      where the input of a pass that fails internally goes\n";
+  context.abi = flags.Text("abi") == "addresses" ? BufferAbi::kAddresses : BufferAbi::kBindings;
+  context.fuse = !flags.Has("no-fuse");
+  context.reuse_memory = !flags.Has("no-reuse");
+  context.in_place = !flags.Has("no-in-place");
+  context.ring = flags.Count("ring", context.ring);
+  ManagerOptions& manager = out.manager;
+  manager.verify = !flags.Has("no-verify");
+  manager.print_changed = flags.Has("print-changed");
+  manager.time = flags.Has("time");
+  manager.check_equivalence = flags.Has("check-equivalence");
+  manager.equivalent = manager.check_equivalence ? SameMeaning : nullptr;
+  manager.rewrite_limit = flags.Count("rewrite-limit", manager.rewrite_limit);
+  manager.dump_dir = flags.Text("dump-dir");
+  manager.start_at = flags.Text("start-at");
+  manager.stop_after = flags.Text("stop-after");
+  manager.reproducer = flags.Text("reproducer", DefaultReproducer());
+  manager.reproducer_flags = ReproducerFlags(flags);
+  return out;
 }
 
 }  // namespace agc::tool

@@ -5,6 +5,7 @@
 #include "absl/strings/str_replace.h"
 #include "passes/registry.h"
 #include "tools/agc/command.h"
+#include "tools/agc/flags.h"
 
 namespace agc::tool {
 namespace {
@@ -44,21 +45,21 @@ std::string Plain() {
   return out;
 }
 
-}  // namespace
+Usage PassesUsage() {
+  return {.command = "passes",
+          .summary = "lists the passes",
+          .options = {{"markdown", "", "docs/passes.md"}, {"json", "", "for scripts"}},
+          .example = "agc passes --json"};
+}
 
-int Passes(const std::vector<std::string>& args) {
-  std::string text;
-  if (args.empty()) {
-    text = Plain();
-  } else if (args.size() == 1 && args[0] == "--markdown") {
-    text = Markdown();
-  } else if (args.size() == 1 && args[0] == "--json") {
-    text = Json();
-  } else {
-    return Failed(absl::InvalidArgumentError("usage: agc passes [--markdown|--json]"));
-  }
+absl::StatusOr<int> Run(const Flags& flags) {
+  const std::string text = flags.Has("markdown") ? Markdown() : flags.Has("json") ? Json() : Plain();
   std::fwrite(text.data(), 1, text.size(), stdout);
   return 0;
 }
+
+}  // namespace
+
+int Passes(const std::vector<std::string>& args) { return RunCommand(PassesUsage(), args, Run); }
 
 }  // namespace agc::tool

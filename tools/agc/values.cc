@@ -57,9 +57,10 @@ absl::StatusOr<HostTensor> FromList(absl::string_view what, const std::string& t
   if (each) full.dims.insert(full.dims.begin(), *steps);
   const int64_t n = full.elements();
   if (count != 1 && count != n) {
-    return Bad(what, absl::StrCat(count, " numbers for ", ToString(type), ", expected an .npy file, one number or ",
-                                  type.elements(), " numbers",
-                                  steps.has_value() ? absl::StrCat(", or ", *steps, " times as many") : ""));
+    std::string counts = "an .npy file or one number";
+    if (type.elements() != 1) absl::StrAppend(&counts, ", or ", type.elements(), " numbers");
+    if (steps.has_value() && *steps != 1) absl::StrAppend(&counts, ", or ", *steps * type.elements(), " for the steps");
+    return Bad(what, absl::StrCat(count, " numbers for ", ToString(type), ", expected ", counts));
   }
   HostTensor t = HostTensor::Zeros(full);
   std::vector<Scalar> values;
