@@ -52,8 +52,8 @@ class Bundle {
   std::vector<uint8_t> bytes_;
 };
 
-// Compiles for the device whose description is given. All independent errors of the traces come back in one status. In
-// process the buffer ABI is what the target is fastest with; the bundle then needs a trusted load if it is addresses.
+// Compiles for the device whose description is given. All independent errors of the traces come back in one status. The
+// buffer ABI is that of the options: bindings, which every load takes, unless they say otherwise.
 absl::StatusOr<Bundle> Compile(const Module& module, absl::string_view target, CompileOptions options = {});
 
 // The bundle with the values of all states, as Session::Save gives them: (name, bytes) pairs.

@@ -1,16 +1,18 @@
 // LeNet-5 (LeCun et al. 1998) on MNIST: a model in C++, trained through Vulkan, written to a bundle, and read back.
-//   lenet5 [--data DIR] [--out FILE] [--epochs N] [--device NAME]     trains, tests, writes the bundle
-//   lenet5 --show FILE                                                runs a bundle on test digits
+//   lenet5 [--data DIR] [--out BUNDLE] [--digits NPY] [--epochs N] [--device NAME]
+//       trains, tests, writes the bundle with its states, and a batch of test digits for `agc run`
+//   lenet5 --show NPY --said NPY      shows digits and what was recognised
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
+#include <cstdlib>
+#include <map>
 #include <numeric>
 #include <random>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/agc.h"
 #include "examples/common/mnist.h"
+#include "examples/common/npy.h"
 #include "examples/common/terminal.h"
 #include "runtime/device.h"
 
@@ -65,8 +67,8 @@ absl::StatusOr<double> TestAccuracy(agc::rt::Session& s, const examples::MnistSe
   return static_cast<double>(right) / static_cast<double>(test.size());
 }
 
-absl::Status Train(const std::string& data_dir, const std::string& out_file, int64_t epochs,
-                   const std::string& device_name) {
+absl::Status Train(const std::string& data_dir, const std::string& out_file, const std::string& digits_file,
+                   int64_t epochs, const std::string& device_name) {
   AGC_ASSIGN_OR_RETURN(const examples::Mnist data, examples::ReadMnist(data_dir));
   AGC_ASSIGN_OR_RETURN(agc::rt::Device device, agc::rt::Device::Open({.name_or_index = device_name}));
   std::printf("device: %s\n", device.description().c_str());
@@ -101,34 +103,27 @@ absl::Status Train(const std::string& data_dir, const std::string& out_file, int
   AGC_ASSIGN_OR_RETURN(bundle, agc::WithStates(bundle, states));
   AGC_RETURN_IF_ERROR(bundle.WriteFile(out_file));
   std::printf("wrote %s (%zu bytes)\n", out_file.c_str(), bundle.bytes().size());
-  return absl::OkStatus();
+  return examples::WriteNpy(digits_file, data.test.images.data(), {kBatch, 28, 28});
 }
 
-absl::Status Show(const std::string& data_dir, const std::string& file, const std::string& device_name) {
-  std::ifstream in(file, std::ios::binary);
-  const std::vector<uint8_t> bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  AGC_ASSIGN_OR_RETURN(const examples::Mnist data, examples::ReadMnist(data_dir));
-  AGC_ASSIGN_OR_RETURN(agc::rt::Device device, agc::rt::Device::Open({.name_or_index = device_name}));
-  AGC_ASSIGN_OR_RETURN(agc::rt::Session s, device.Load(bytes));
-  AGC_ASSIGN_OR_RETURN(agc::rt::Outputs out,
-                       s.Run("infer", 1, {agc::rt::Arg::View("images", data.test.images.data(), kBatch * 784)}));
-  examples::ShowDigits(data.test.images.data(), out["digits"].Get<int32_t>().data(), 4);
+absl::Status Show(const std::string& digits, const std::string& said) {
+  AGC_ASSIGN_OR_RETURN(const std::vector<uint8_t> images, examples::ReadNpyU8(digits));
+  AGC_ASSIGN_OR_RETURN(const std::vector<int32_t> answers, examples::ReadNpyI32(said));
+  if (images.size() != answers.size() * 784) return absl::InvalidArgumentError("digits and answers differ in number");
+  examples::ShowDigits(images.data(), answers.data(), std::min<int>(4, static_cast<int>(answers.size())));
   return absl::OkStatus();
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string data = "examples/data/mnist", out = "lenet5.agb", show, device;
-  int64_t epochs = 1;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    if (std::strcmp(argv[i], "--data") == 0) data = argv[i + 1];
-    if (std::strcmp(argv[i], "--out") == 0) out = argv[i + 1];
-    if (std::strcmp(argv[i], "--show") == 0) show = argv[i + 1];
-    if (std::strcmp(argv[i], "--device") == 0) device = argv[i + 1];
-    if (std::strcmp(argv[i], "--epochs") == 0) epochs = std::max(1, std::atoi(argv[i + 1]));
-  }
-  const absl::Status status = show.empty() ? Train(data, out, epochs, device) : Show(data, show, device);
+  std::map<std::string, std::string> o = {
+      {"--data", "examples/data/mnist"}, {"--out", "lenet5.agb"}, {"--digits", "digits.npy"}, {"--epochs", "1"}};
+  for (int i = 1; i + 1 < argc; i += 2) o[argv[i]] = argv[i + 1];
+  const int64_t epochs = std::max(1, std::atoi(o["--epochs"].c_str()));
+  const absl::Status status = o.count("--show") != 0
+                                  ? Show(o["--show"], o["--said"])
+                                  : Train(o["--data"], o["--out"], o["--digits"], epochs, o["--device"]);
   if (!status.ok()) std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
   return status.ok() ? 0 : 2;
 }
