@@ -73,7 +73,7 @@ class Lowering : public AtContext {
     guard_ = And(guard_, cond);
     const Expr value = then();
     const bool zero_outside = value.is(ExprKind::kLoad) &&
-                              value.arg(static_cast<int>(value.node().args.size()) - 1) == guard_ &&
+                              value.arg(static_cast<int>(value.node().args.size()) - 1) == LoadGuard() &&
                               otherwise.IsConst() && otherwise.node().payload == 0;
     guard_ = saved;
     return zero_outside ? value : Select(cond, value, otherwise);  // a guarded load already is 0 outside
@@ -134,7 +134,7 @@ class Lowering : public AtContext {
       if (literal->splat || literal->values.size() == 1) return pool().Const(literal->values[0]);
     }
     const TensorType& type = TypeOf(graph_, v);
-    if (!inlined_(v.op)) return pool().Load(InputNumber(v), Unclamped(index), type.dtype, 1, guard_);
+    if (!inlined_(v.op)) return pool().Load(InputNumber(v), Unclamped(index), type.dtype, 1, LoadGuard());
     NotePlainRead(v, index);
     const std::vector<Expr> clamped = Clamped(index, type);
     index = clamped;
@@ -151,11 +151,36 @@ class Lowering : public AtContext {
     return value;
   }
 
-  bool Guarded(Expr condition) const {
-    if (guard_ == condition) return true;
-    if (!guard_.is(ExprKind::kAnd)) return false;
-    const auto& all = guard_.node().args;
-    return std::find(all.begin(), all.end(), condition.id) != all.end();
+  static std::vector<Expr> Conditions(Expr guard) {
+    if (!guard.is(ExprKind::kAnd)) return {guard};
+    std::vector<Expr> all;
+    for (size_t i = 0; i < guard.node().args.size(); ++i) all.push_back(guard.arg(static_cast<int>(i)));
+    return all;
+  }
+
+  bool Guarded(Expr condition) {
+    const std::vector<Expr>& all = Known();
+    return std::find(all.begin(), all.end(), condition) != all.end();
+  }
+
+  // What holds under the present guard: its conditions, as they stand and with the clamps that others justify taken
+  // off.
+  const std::vector<Expr>& Known() {
+    const auto [it, fresh] = known_.try_emplace(guard_.id.index);
+    std::vector<Expr>& known = it->second;
+    if (!fresh) return known;
+    known = Conditions(guard_);
+    for (bool grew = true; grew;) {
+      grew = false;
+      Substitution s = TakingOffClamps();
+      for (Expr condition : Conditions(guard_)) {
+        const Expr plain = Substitute(condition, s);
+        if (std::find(known.begin(), known.end(), plain) != known.end()) continue;
+        known.push_back(plain);
+        grew = true;
+      }
+    }
+    return known;
   }
 
   // While a guard says that an index is in range, inlined ops see it clamped to that range, so that their own index
@@ -170,6 +195,22 @@ class Lowering : public AtContext {
   }
 
   std::vector<Expr> Unclamped(Index index) {
+    Substitution s = TakingOffClamps();
+    std::vector<Expr> out;
+    for (Expr e : index) out.push_back(Substitute(e, s));
+    return out;
+  }
+
+  // The guard of a load, without clamps too: each condition may rely on the others.
+  Expr LoadGuard() {
+    Known();
+    Substitution s = TakingOffClamps();
+    Expr all = pool().Bool(true);
+    for (Expr condition : Conditions(guard_)) all = And(all, Substitute(condition, s));
+    return all;
+  }
+
+  Substitution TakingOffClamps() {
     Substitution s{.pool = &pool()};
     s.context = this;
     s.hooks.emplace_back(ExprKind::kMin, [](void* self, Expr original, Index args) {
@@ -180,18 +221,12 @@ class Lowering : public AtContext {
       const bool idle = original.node().payload == 0 && static_cast<Lowering*>(self)->GuardedBelow(args[0]);
       return idle ? args[0] : Max(args[0], original.node().payload);
     });
-    std::vector<Expr> out;
-    for (Expr e : index) out.push_back(Substitute(e, s));
-    return out;
+    return s;
   }
 
   // Some guard says that the index is not negative.
-  bool GuardedBelow(Expr index) const {
-    std::vector<Expr> all = {guard_};
-    if (guard_.is(ExprKind::kAnd)) {
-      all.clear();
-      for (size_t i = 0; i < guard_.node().args.size(); ++i) all.push_back(guard_.arg(static_cast<int>(i)));
-    }
+  bool GuardedBelow(Expr index) {
+    const std::vector<Expr>& all = Known();
     return std::any_of(all.begin(), all.end(), [&](Expr g) {
       return (g.is(ExprKind::kInRange) || g.is(ExprKind::kNonNeg)) && g.arg(0) == index;
     });
@@ -224,6 +259,7 @@ class Lowering : public AtContext {
   std::map<ValueRef, std::vector<Expr>> plain_reads_ = {};
   std::set<VarId> reduction_axes_ = {};
   Expr guard_ = {};
+  std::map<uint32_t, std::vector<Expr>> known_ = {};  // by guard
   int output_axes_ = 0, stages_ = 0;
 };
 
