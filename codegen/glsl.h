@@ -1,6 +1,6 @@
 // Loop trees as GLSL. The printer writes what is in the tree and decides nothing: names, hoisting, addresses and guards
 // are those of the IR.
-//   std::string source = PrintGlsl(kernel, BufferAbi::kBindings);
+//   std::string source = *PrintGlsl(kernel, GlslAbi::kBindings);
 // bindings: parameter i is the storage buffer at set 0, binding i. addresses: push constants hold one 64-bit reference
 // per parameter, in order.
 #pragma once

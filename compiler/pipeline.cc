@@ -20,7 +20,7 @@ constexpr Line kLines[] = {
     {"canonicalize", Stage::kPrimitive},   // folds what autograd's zeros and ones left
     {"cse", Stage::kPrimitive},            // forward and backward share subexpressions
     {"dce", Stage::kPrimitive},            // cotangents nobody asked for
-    {"add-run-index", Stage::kPrimitive},  // after dce: only graphs that still have params or per-step outputs
+    {"add-run-index", Stage::kPrimitive},  // adds ops, so before groups are formed
     {"form-groups", Stage::kPrimitive},    // on the final graph
     {"lower-to-nests", Stage::kPrimitive},
     {"simplify-expr", Stage::kNest},   // before schedules look at the stages

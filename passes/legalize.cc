@@ -1,6 +1,5 @@
 // legalize: logical accesses become linear element addresses of the stored form, by the storage rows; arithmetic on
-// dtypes narrower than 32 bits is widened; guards of loads become branches or clamped loads as the target asks;
-// addresses that may pass 32 bits mark the kernel.
+// dtypes narrower than 32 bits is widened; addresses that may pass 32 bits mark the kernel. Guards of loads stay.
 //   store %y[i, j] = %x[i, j]      =>      store %y[20*i + j] = %x[20*i + j]
 #include <algorithm>
 
@@ -60,8 +59,7 @@ class KernelLegalizer {
     return address;
   }
 
-  // A load from the linear address; where it is guarded, the address is clamped into the buffer and the value selected,
-  // so that no branch is needed.
+  // A load from the linear address under the same guard.
   Expr Load(Expr original, Index args) {
     const uint32_t param = original.node().ref;
     if (kernel_.params[param].linear) return Rebuild(original, args);

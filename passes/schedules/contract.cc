@@ -63,7 +63,7 @@ Shape ShapeOf(const Nest& nest) {
   const auto contiguous = [&](const std::vector<VarId>& side) {
     return std::any_of(side.begin(), side.end(), [&](VarId v) { return StrideIn(nest, store, v) == 1; });
   };
-  if (contiguous(shape.m) || (shape.n.empty() && !contiguous(shape.n))) {
+  if (contiguous(shape.m) || shape.n.empty()) {
     std::swap(shape.m, shape.n);
     shape.swapped = true;
   }

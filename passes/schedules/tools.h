@@ -35,7 +35,6 @@ class KernelBuilder {
 
   ExprPool& pool() { return *kernel_.pool; }
   Kernel& kernel() { return kernel_; }
-  const Nest& nest() const { return nest_; }
   Expr IndexVar(absl::string_view name, int64_t extent, VarId* id);  // unique name, range [0, extent - 1]
   Expr ValueVar(absl::string_view name, DType dtype, VarId* id);
   uint32_t AddAlloc(absl::string_view name, AllocSpace space, DType dtype, std::vector<int64_t> extents = {});
