@@ -30,7 +30,7 @@ inline Program Parsed(const std::string& text) {
 
 // ---------------------------------------------------------------- tensors
 
-inline HostTensor Tensor(TensorType type, const std::vector<double>& values) {
+inline HostTensor TensorOf(TensorType type, const std::vector<double>& values) {
   HostTensor t = HostTensor::Zeros(std::move(type));
   for (size_t i = 0; i < values.size(); ++i) t.set(static_cast<int64_t>(i), Scalar::Of(t.type.dtype, values[i]));
   return t;
@@ -188,7 +188,10 @@ inline EvalResult Executed(const Program& program, const std::string& graph, con
   EvalInputs with_index = in;
   if (plan->FindState("run.index") != nullptr)
     with_index.states["run.index"] = HostTensor::Zeros(plan->FindState("run.index")->type);
-  return Checked(Evaluate(*plan, graph, with_index, {.subgroup = static_cast<int>(target.subgroup_size)}));
+  const KernelOptions kernel_options{.subgroup = static_cast<int>(target.subgroup_size)};
+  EvalResult result = Checked(Evaluate(*plan, graph, with_index, kernel_options));
+  result.states.insert(in.states.begin(), in.states.end());  // those that the plan does not mention stay
+  return result;
 }
 
 }  // namespace agc::test

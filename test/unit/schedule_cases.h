@@ -1,0 +1,111 @@
+// Graphs and schedules that meet at their edges: every family at sizes 1, odd, exactly one tile and one more, with each
+// parameter away from its default.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace agc::test {
+
+struct ScheduleCase {
+  std::string graph = {};  // text of a module's one graph @g
+  std::vector<std::string> schedules = {};
+};
+
+inline std::string GraphText(const std::string& head, const std::string& body) {
+  return absl::StrCat("module @m {\n  graph @g(", head, ") -> (", body, "\n  }\n}\n");
+}
+
+// y = x * x + 1 over n elements, and row sums of it.
+inline std::string PointwiseGraph(int64_t n) {
+  const std::string t = absl::StrCat("f32[", n, "]");
+  return GraphText(
+      absl::StrCat("input %x: ", t),
+      absl::StrCat("%y: ", t, ") {\n    %0: ", t, " = mul %x, %x\n    %1: ", t, " = tanh %0\n    output %y = %1"));
+}
+
+// Softmax and logsumexp of rows: two reductions, a store per row and one per element.
+inline std::string RowsGraph(int64_t rows, int64_t length) {
+  const std::string t = absl::StrCat("f32[", rows, ",", length, "]"), r = absl::StrCat("f32[", rows, "]");
+  return GraphText(absl::StrCat("input %x: ", t),
+                   absl::StrCat("%y: ", t, ", %z: ", r, ") {\n    %0: ", t, " = softmax %x {axis = 1}\n    %1: ", r,
+                                " = logsumexp %x {axis = 1}\n    output %y = %0\n    output %z = %1"));
+}
+
+// Position and value of the largest element: a combiner of two components, whose order counts.
+inline std::string ArgGraph(int64_t rows, int64_t length) {
+  const std::string t = absl::StrCat("f32[", rows, ",", length, "]"), r = absl::StrCat("[", rows, "]");
+  return GraphText(absl::StrCat("input %x: ", t),
+                   absl::StrCat("%y: i32", r, ", %z: f32", r, ") {\n    %0: ", t, " = round %x\n    %1: i32", r,
+                                " = argmax %0 {axis = 1}\n    %2: f32", r,
+                                " = reduce_max %0 {axes = [1]}\n    output %y = %1\n    output %z = %2"));
+}
+
+// relu(a b + c) with a bias per column.
+inline std::string MatmulGraph(int64_t m, int64_t k, int64_t n) {
+  const std::string t = absl::StrCat("f32[", m, ",", n, "]");
+  return GraphText(
+      absl::StrCat("input %a: f32[", m, ",", k, "], input %b: f32[", k, ",", n, "], input %c: f32[", n, "]"),
+      absl::StrCat("%y: ", t, ") {\n    %0: ", t, " = matmul %a, %b\n    %1: ", t, " = broadcast %c {shape = [", m,
+                   ", ", n, "]}\n    %2: ", t, " = add %0, %1\n    %3: ", t, " = relu %2\n    output %y = %3"));
+}
+
+inline std::string BatchGraph(int64_t b, int64_t m, int64_t k, int64_t n) {
+  return GraphText(absl::StrCat("input %a: f32[", b, ",", m, ",", k, "], input %b: f32[", b, ",", k, ",", n, "]"),
+                   absl::StrCat("%y: f32[", b, ",", m, ",", n, "]) {\n    %0: f32[", b, ",", m, ",", n,
+                                "] = batch_matmul %a, %b\n    output %y = %0"));
+}
+
+// op: conv2d and its gradients, padded and strided; the attributes carry the third shape.
+inline std::string ConvGraph(const std::string& op, const std::string& a, const std::string& b, const std::string& y,
+                             const std::string& attrs) {
+  return GraphText(
+      absl::StrCat("input %a: f32", a, ", input %b: f32", b),
+      absl::StrCat("%y: f32", y, ") {\n    %0: f32", y, " = ", op, " %a, %b {", attrs, "}\n    output %y = %0"));
+}
+
+inline std::vector<ScheduleCase> PointwiseCases() {
+  std::vector<ScheduleCase> all;
+  for (int64_t n : {1, 7, 64, 65}) {
+    all.push_back({PointwiseGraph(n), {"pointwise {local = 64}", "pointwise {local = 1}", "pointwise {local = 7}"}});
+  }
+  // Reductions and contractions run serially inside an invocation.
+  all.push_back({MatmulGraph(5, 6, 7), {"pointwise {local = 8}"}});
+  all.push_back({ArgGraph(9, 5), {"pointwise {local = 4}"}});
+  return all;
+}
+
+inline std::vector<ScheduleCase> RowsCases() {
+  std::vector<ScheduleCase> all;
+  const std::vector<std::string> schedules = {"rows {local = 32, threads = 1}", "rows {local = 5, threads = 1}",
+                                              "rows {local = 8, threads = 8}", "rows {local = 64, threads = 64}"};
+  for (int64_t rows : {1, 5, 33}) {
+    for (int64_t length : {1, 7, 64, 65}) all.push_back({RowsGraph(rows, length), schedules});
+  }
+  for (int64_t length : {1, 8, 9, 129}) all.push_back({ArgGraph(3, length), schedules});
+  return all;
+}
+
+inline std::vector<ScheduleCase> ContractCases() {
+  const std::vector<std::string> all = {
+      "contract {tm = 4, tn = 1, local = 8, split = 1}", "contract {tm = 1, tn = 1, local = 1, split = 1}",
+      "contract {tm = 3, tn = 2, local = 8, split = 1}", "contract {tm = 4, tn = 4, local = 4, split = 1}",
+      "contract {tm = 2, tn = 2, local = 8, split = 3}", "contract {tm = 4, tn = 1, local = 8, split = 100}",
+      "contract {tm = 2, tn = 2, local = 8, taps = 1}",  "contract {tm = 2, tn = 1, local = 8, taps = 1, split = 2}"};
+  return {{MatmulGraph(1, 1, 1), all},    // all edges
+          {MatmulGraph(4, 5, 8), all},    // exactly one tile of the first schedule
+          {MatmulGraph(5, 5, 9), all},    // one more
+          {MatmulGraph(13, 7, 33), all},  // odd
+          {MatmulGraph(1, 17, 20), all},  // M = 1
+          {MatmulGraph(20, 17, 1), all},  // N = 1: a matrix times a vector
+          {MatmulGraph(6, 1, 10), all},   // K = 1
+          {BatchGraph(3, 5, 6, 7), all},  // batched
+          {BatchGraph(2, 1, 9, 1), all},
+          {ConvGraph("conv2d", "[2,3,6,7]", "[4,3,3,2]", "[2,4,4,3]", "pad = [1, 0, 2, 1], stride = [2, 3]"), all},
+          {ConvGraph("conv2d", "[1,1,5,5]", "[2,1,5,5]", "[1,2,5,5]", "pad = [2, 2, 2, 2]"), all},
+          {ConvGraph("conv2d_input_grad", "[2,4,4,4]", "[4,3,3,3]", "[2,3,6,6]", "input = [2, 3, 6, 6]"), all},
+          {ConvGraph("conv2d_weight_grad", "[3,2,6,6]", "[3,4,4,4]", "[4,2,3,3]", "weight = [4, 2, 3, 3]"), all}};
+}
+
+}  // namespace agc::test
