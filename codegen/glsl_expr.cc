@@ -78,7 +78,7 @@ std::string GlslConstant(Scalar v) {
       return v.dtype == DType::kF16 ? absl::StrCat("float16_t(", text, ")") : text;
     }
     case DType::kI64:
-      return absl::StrCat(v.i(), "l");
+      return v.i() == INT64_MIN ? "(-9223372036854775807l - 1l)" : absl::StrCat(v.i(), "l");
     case DType::kU64:
       return absl::StrFormat("%uul", v.bits);
     case DType::kI32:
@@ -95,10 +95,11 @@ std::string GlslConvert(absl::string_view text, DType from, DType to) {
   const std::string x = Wrapped(std::string(text));
   if (to == DType::kBool) return absl::StrCat(x, " != ", GlslConstant(Scalar::Of(from, 0)));
   if (IsFloat(from) && IsInt(to)) {  // truncates and saturates; NaN gives 0
-    const int bits = static_cast<int>(std::min<int64_t>(SizeOf(to), 4)) * 8;
+    const int bits = static_cast<int>(SizeOf(to)) * 8;
     const double hi = std::ldexp(1.0, IsSigned(to) ? bits - 1 : bits), lo = IsSigned(to) ? -hi : 0;
-    const std::string top = GlslConstant(Scalar::Int(to, static_cast<int64_t>(hi) - 1));
-    const std::string bottom = GlslConstant(Scalar::Int(to, static_cast<int64_t>(lo)));
+    const uint64_t most = ~uint64_t{0} >> (64 - bits + (IsSigned(to) ? 1 : 0)), least = IsSigned(to) ? ~most : 0;
+    const std::string top = GlslConstant(Scalar::Int(to, static_cast<int64_t>(most)));
+    const std::string bottom = GlslConstant(Scalar::Int(to, static_cast<int64_t>(least)));
     return absl::StrCat(x, " >= ", GlslConstant(Scalar::Float(from, hi)), " ? ", top, " : ", x, " > ",
                         GlslConstant(Scalar::Float(from, lo)), " ? ", GlslType(to), "(", text, ") : isnan(", text,
                         ") ? ", GlslConstant(Scalar::Int(to, 0)), " : ", bottom);
@@ -182,10 +183,14 @@ std::string GlslExpr::Call(const ExprNode& n) {
   if (!op.glsl_helper.empty() && form.find("agc_") != absl::string_view::npos)
     helpers_.insert(std::string(op.glsl_helper));
   std::vector<std::pair<std::string, std::string>> parts;
-  const bool call = form.find('(') != absl::string_view::npos;
+  const bool call = form.find('(') != absl::string_view::npos && form[0] != '$';
   for (size_t i = 0; i < n.args.size(); ++i)
     parts.emplace_back(absl::StrCat("$", i), call ? Print(n.args[i]) : Atom(n.args[i]));
-  return absl::StrReplaceAll(form, parts);
+  parts.emplace_back("$t", std::string(GlslType(typed)));
+  const std::string text = absl::StrReplaceAll(form, parts);
+  // Narrow integers are computed in 32 bits; every result wraps, as its evaluator's does.
+  const bool narrow = op.typing == ScalarTyping::kSame && IsInt(n.dtype) && SizeOf(n.dtype) < 4;
+  return narrow ? GlslConvert(text, IsSigned(n.dtype) ? DType::kI32 : DType::kU32, n.dtype) : text;
 }
 
 std::string GlslExpr::Print(ExprId id) {
@@ -213,10 +218,9 @@ std::string GlslExpr::Print(ExprId id) {
     }
     case ExprKind::kLoad: {
       const DType stored = kernel_.params[n.ref].stored;
-      const std::string value = GlslConvert(
-          stored == DType::kBool ? Element(n.ref, Print(n.args[0]))
-                                 : absl::StrCat(GlslType(stored), "(", Element(n.ref, Print(n.args[0])), ")"),
-          stored == DType::kBool ? DType::kU8 : stored, n.dtype);
+      const DType held = stored == DType::kBool ? DType::kU8 : stored;  // a byte, which has no operators of its own
+      const std::string value =
+          GlslConvert(absl::StrCat(GlslType(held), "(", Element(n.ref, Print(n.args[0])), ")"), held, n.dtype);
       const ExprNode& guard = kernel_.pool->node(n.args.back());
       if (guard.kind == ExprKind::kConst && guard.payload == 1) return value;
       return absl::StrCat(Atom(n.args.back()), " ? ", Wrapped(value), " : ", GlslConstant(Scalar::Of(n.dtype, 0)));

@@ -103,7 +103,7 @@ int agc_mulhi(int a, int b) {
 // clang-format off
 constexpr ScalarOp kOps[] = {
     {.name = "abs", .f = [](F x) { return std::abs(x[0]); }, .i = [](DType, I x) { return x[0] < 0 ? 0 - x[0] : x[0]; },
-     .glsl = "abs($0)", .doc = "Absolute value; the smallest integer stays itself."},
+     .glsl = "abs($0)", .glsl_int = "$0 < 0 ? 0 - $0 : $0", .doc = "Absolute value; the smallest integer stays itself."},
     {.name = "add", .arity = 2, .f = [](F x) { return x[0] + x[1]; }, .i = [](DType, I x) { return int64_t(uint64_t(x[0]) + uint64_t(x[1])); },
      .infix = "+", .glsl = "$0 + $1", .doc = "Sum; integers wrap."},
     {.name = "and", .arity = 2, .typing = kBool, .domain = D::kBits, .i = [](DType, I x) { return x[0] & x[1]; },
@@ -157,7 +157,7 @@ constexpr ScalarOp kOps[] = {
     {.name = "shr", .arity = 2, .domain = D::kInt, .i = [](DType t, I x) { return Shift(t, x[0], x[1], false); },
      .glsl = "agc_shr($0, $1)", .glsl_helper = kShiftGlsl, .doc = "Right shift, arithmetic for signed."},
     {.name = "sign", .f = [](F x) { return Sign(x[0]); }, .i = [](DType, I x) { return int64_t{x[0] > 0} - int64_t{x[0] < 0}; },
-     .glsl = "agc_sign($0)", .glsl_int = "sign($0)", .glsl_helper = kSignGlsl, .doc = "-1, 0 or 1; NaN stays."},
+     .glsl = "agc_sign($0)", .glsl_int = "$t($0 > 0) - $t($0 < 0)", .glsl_helper = kSignGlsl, .doc = "-1, 0 or 1; NaN stays."},
     {.name = "sin", .domain = D::kFloat, .f = [](F x) { return std::sin(x[0]); }, .glsl = "sin($0)", .cost = 8, .doc = "Sine of radians."},
     {.name = "sqrt", .domain = D::kFloat, .f = [](F x) { return std::sqrt(x[0]); }, .glsl = "sqrt($0)", .cost = 4, .doc = "Square root."},
     {.name = "sub", .arity = 2, .f = [](F x) { return x[0] - x[1]; }, .i = [](DType, I x) { return int64_t(uint64_t(x[0]) - uint64_t(x[1])); },

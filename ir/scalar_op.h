@@ -31,7 +31,7 @@ struct ScalarOp {
   int64_t (*i)(DType dtype, const int64_t* x) = nullptr;  // meaning on integers and bool, before wrapping
   bool (*fp)(const double* x) = nullptr;            // comparisons of floats
   absl::string_view infix = {};                     // text form `a + b`, when it has one
-  absl::string_view glsl = {};                      // "$0 + $1"; floats and, where glsl_int is empty, integers
+  absl::string_view glsl = {};                      // "$0 + $1"; floats and, where glsl_int is empty, integers; $t: type
   absl::string_view glsl_int = {};
   absl::string_view glsl_helper = {};               // functions the spellings call, printed once per shader
   double cost = 1;                                  // relative to an add
