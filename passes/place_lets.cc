@@ -23,7 +23,8 @@ class Placer {
  public:
   explicit Placer(Kernel& kernel) : kernel_(kernel), pool_(*kernel.pool) {}
 
-  void Run() {
+  // Whether anything moved.
+  bool Run() {
     for (KernelPart& part : kernel_.parts) {
       counts_.clear();
       mutable_.clear();
@@ -33,6 +34,7 @@ class Placer {
       Block(part.body);
       part.body = std::move(chain_[0].out);
     }
+    return changed_;
   }
 
  private:
@@ -156,6 +158,11 @@ class Placer {
   }
 
   // ---- statements
+  void Set(ExprId& id, Expr placed) {
+    changed_ = changed_ || placed.id != id;  // a new let has a user, which changes
+    id = placed.id;
+  }
+
   void Nested(std::vector<Stmt>& body, bool conditional, const VarId* var) {
     chain_.push_back({.conditional = conditional});
     if (var != nullptr) depth_of_[*var] = chain_.size() - 1;
@@ -171,7 +178,7 @@ class Placer {
 
   void Statement(Stmt s) {
     if (s.kind == StmtKind::kLet) return Let(std::move(s));
-    for (ExprId* id : ExprsOf(s)) *id = Place(pool_.at(*id)).id;
+    for (ExprId* id : ExprsOf(s)) Set(*id, Place(pool_.at(*id)));
     const bool loop = s.kind == StmtKind::kFor;
     const bool conditional = s.kind == StmtKind::kIf || s.kind == StmtKind::kIfLast;
     if (loop || conditional || s.kind == StmtKind::kRegion) Nested(s.body, conditional, loop ? &s.var : nullptr);
@@ -185,7 +192,7 @@ class Placer {
     const Expr e = pool_.at(s.value);
     Expr name;
     const bool load = e.is(ExprKind::kLoad) && !IsMutable(e) && !Find(e, name) && Depth(e) == chain_.size() - 1;
-    s.value = (load ? Children(e) : Place(e)).id;
+    Set(s.value, load ? Children(e) : Place(e));
     depth_of_[s.var] = chain_.size() - 1;
     if (load) chain_.back().names[e.id.index] = s.var;
     chain_.back().out.push_back(std::move(s));
@@ -198,13 +205,15 @@ class Placer {
   std::map<uint32_t, bool> mutable_ = {};
   std::map<VarId, size_t> depth_of_ = {};
   int next_ = 0;
+  bool changed_ = false;
 };
 
 }  // namespace
 
 absl::StatusOr<bool> PlaceLets(Program& program, PassContext&) {
-  for (Kernel& kernel : program.kernels) Placer(kernel).Run();
-  return !program.kernels.empty();
+  bool changed = false;
+  for (Kernel& kernel : program.kernels) changed = Placer(kernel).Run() || changed;
+  return changed;
 }
 
 }  // namespace agc
