@@ -13,7 +13,8 @@ namespace {
 
 class Printer {
  public:
-  Printer(const Kernel& kernel, GlslAbi abi) : kernel_(kernel), abi_(abi), expr_(kernel, Accesses(kernel, abi)) {}
+  Printer(const Kernel& kernel, GlslAbi abi)
+      : kernel_(kernel), abi_(abi), expr_(kernel, Accesses(kernel, abi)), dtypes_(DTypesOf(kernel)) {}
 
   absl::StatusOr<std::string> Print() {
     int64_t first = 0;
@@ -54,12 +55,14 @@ class Printer {
     return std::find(kernel_.features.begin(), kernel_.features.end(), feature) != kernel_.features.end();
   }
 
+  bool Stores(std::initializer_list<DType> types) const {
+    return std::any_of(kernel_.params.begin(), kernel_.params.end(), [&](const KernelParam& p) {
+      return std::find(types.begin(), types.end(), p.stored) != types.end();
+    });
+  }
+
   bool UsesType(std::initializer_list<DType> types) const {
-    const auto any = [&](DType t) { return std::find(types.begin(), types.end(), t) != types.end(); };
-    for (const KernelParam& p : kernel_.params) {
-      if (any(p.stored) || any(p.type.dtype)) return true;
-    }
-    return false;
+    return std::any_of(types.begin(), types.end(), [&](DType t) { return dtypes_.count(t) != 0; });
   }
 
   std::string Head() const {
@@ -69,8 +72,8 @@ class Printer {
       if (wanted) absl::StrAppend(&out, "#extension ", name, " : require\n");
     };
     extension(true, "GL_EXT_control_flow_attributes");
-    extension(UsesType({DType::kI8, DType::kU8, DType::kBool}), "GL_EXT_shader_8bit_storage");
-    extension(UsesType({DType::kF16, DType::kBF16, DType::kI16, DType::kU16}), "GL_EXT_shader_16bit_storage");
+    extension(Stores({DType::kI8, DType::kU8, DType::kBool}), "GL_EXT_shader_8bit_storage");
+    extension(Stores({DType::kF16, DType::kBF16, DType::kI16, DType::kU16}), "GL_EXT_shader_16bit_storage");
     extension(UsesType({DType::kF16}), "GL_EXT_shader_explicit_arithmetic_types_float16");
     extension(UsesType({DType::kI64, DType::kU64}), "GL_EXT_shader_explicit_arithmetic_types_int64");
     extension(Uses("subgroup_shuffle"), "GL_KHR_shader_subgroup_basic");
@@ -235,11 +238,32 @@ class Printer {
   const Kernel& kernel_;
   GlslAbi abi_;
   GlslExpr expr_;
+  std::set<DType> dtypes_;
   std::string body_ = {}, group_ = {};
   int indent_ = 1;
 };
 
 }  // namespace
+
+namespace {
+void AddDTypes(const Kernel& kernel, const std::vector<Stmt>& body, std::set<DType>& dtypes) {
+  for (const Stmt& s : body) {
+    for (ExprId id : ExprsOf(s)) {
+      for (Expr e : PostOrder(kernel.pool->at(id))) dtypes.insert(e.dtype());
+    }
+    AddDTypes(kernel, s.body, dtypes);
+    AddDTypes(kernel, s.otherwise, dtypes);
+  }
+}
+}  // namespace
+
+std::set<DType> DTypesOf(const Kernel& kernel) {
+  std::set<DType> dtypes;
+  for (const KernelParam& p : kernel.params) dtypes.insert({p.stored, p.type.dtype});
+  for (const Alloc& a : kernel.allocs) dtypes.insert(a.dtype);
+  for (const KernelPart& part : kernel.parts) AddDTypes(kernel, part.body, dtypes);
+  return dtypes;
+}
 
 absl::StatusOr<std::string> PrintGlsl(const Kernel& kernel, GlslAbi abi) { return Printer(kernel, abi).Print(); }
 

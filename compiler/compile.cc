@@ -111,14 +111,15 @@ absl::StatusOr<rt::Entry> EntryOf(const Program& program, const Graph& graph, co
 // Features that the stored and computed dtypes of a kernel need of a device.
 void AddFeatures(const Kernel& kernel, std::set<std::string>& features) {
   features.insert(kernel.features.begin(), kernel.features.end());
-  const auto need = [&](DType t) {
-    if (SizeOf(t) == 1) features.insert("storage_8bit");
-    if (SizeOf(t) == 2) features.insert("storage_16bit");
+  for (const KernelParam& p : kernel.params) {
+    if (SizeOf(p.stored) == 1) features.insert("storage_8bit");
+    if (SizeOf(p.stored) == 2) features.insert("storage_16bit");
+  }
+  for (DType t : DTypesOf(kernel)) {
     if (t == DType::kF16) features.insert("shader_float16");
     if (t == DType::kF64) features.insert("shader_float64");
     if (t == DType::kI64 || t == DType::kU64) features.insert("shader_int64");
-  };
-  for (const KernelParam& p : kernel.params) need(p.stored);
+  }
 }
 
 rt::Requirements RequirementsOf(const Program& program, const rt::Variant& variant, const Target& target,

@@ -9,13 +9,26 @@
 namespace agc {
 namespace {
 
+// A kernel that no bundle could run is refused here, by name.
+absl::Status CheckLimits(const Kernel& kernel, const PassContext& context) {
+  const auto params = static_cast<int64_t>(kernel.params.size());
+  const bool bindings = context.abi == BufferAbi::kBindings;
+  const int64_t most = bindings ? context.target.storage_buffers : context.target.push_constant_bytes / 8;
+  if (params <= most) return absl::OkStatus();
+  return ErrorAt(kernel.loc,
+                 absl::StrCat(kernel.name, ": ", params, " buffers are needed, ", context.target.name, " allows ", most,
+                              bindings ? " bindings" : " addresses in push constants"),
+                 absl::StatusCode::kResourceExhausted);
+}
+
 // Replaces one run step by the dispatches of its nest.
-absl::Status Apply(Program& program, Graph& graph, const Step& run, const Target& target, std::vector<Step>& steps) {
+absl::Status Apply(Program& program, Graph& graph, const Step& run, const PassContext& context,
+                   std::vector<Step>& steps) {
   const Nest& nest = program.nests[run.callee];
   const ScheduleFamily* family = FindFamily(nest.schedule.family);
   if (family == nullptr)
     return absl::InternalError(absl::StrCat(nest.name, ": no schedule family ", nest.schedule.family));
-  AGC_ASSIGN_OR_RETURN(Built built, family->build(nest, target));
+  AGC_ASSIGN_OR_RETURN(Built built, family->build(nest, context.target));
   std::vector<int32_t> scratch;
   for (ScratchBuffer& s : built.scratch) {
     Buffer row{.name = absl::StrCat(nest.name, ".", s.name),
@@ -27,6 +40,7 @@ absl::Status Apply(Program& program, Graph& graph, const Step& run, const Target
     graph.buffers.push_back(std::move(row));
   }
   for (BuiltKernel& k : built.kernels) {
+    AGC_RETURN_IF_ERROR(CheckLimits(k.kernel, context));
     Step step{.kind = StepKind::kDispatch,
               .callee = static_cast<uint32_t>(program.kernels.size()),
               .groups = k.kernel.groups()};
@@ -49,7 +63,7 @@ absl::StatusOr<bool> ApplySchedule(Program& program, PassContext& context) {
       if (step.kind != StepKind::kRun) {
         steps.push_back(step);
       } else {
-        AGC_RETURN_IF_ERROR(Apply(program, graph, step, context.target, steps));
+        AGC_RETURN_IF_ERROR(Apply(program, graph, step, context, steps));
       }
     }
     graph.steps = std::move(steps);

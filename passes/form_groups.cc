@@ -47,7 +47,6 @@ class Grouper {
   absl::Status Run() {
     AGC_RETURN_IF_ERROR(FindFacts());
     FindUsers();
-    FindReach();
     for (size_t i = graph_.ops.size(); i-- > 0;) {
       const OpId id{static_cast<uint32_t>(i)};
       if (!IsComputed(graph_.op(id)) || graph_.op(id).group >= 0 || Dead(i)) continue;
@@ -88,28 +87,26 @@ class Grouper {
     for (const Update& update : graph_.updates) leaves_[Resolve(graph_, update.value).op.index] = true;
   }
 
-  // reach_[i]: the ops that i's value flows into, itself included.
-  void FindReach() {
-    const size_t n = graph_.ops.size();
-    reach_.assign(n, std::vector<bool>(n));
-    for (size_t i = n; i-- > 0;) {
-      reach_[i][i] = true;
-      for (uint32_t u : users_[i]) {
-        for (size_t j = u; j < n; ++j) reach_[i][j] = reach_[i][j] || reach_[u][j];
-      }
-    }
-  }
-
-  // No value of `ops` may leave and come back through an op outside.
+  // No value of `ops` may leave and come back through other kernels: a walk over users from those outside, where
+  // reaching one op of a group reaches all of it, must not meet `ops` again.
   bool Convex(const std::set<OpId>& ops) const {
-    const auto inside = [&](uint32_t i) { return ops.count({i}) != 0; };
+    std::vector<uint32_t> open;
+    std::set<uint32_t> seen;
+    const auto push = [&](uint32_t i) {
+      if (seen.insert(i).second) open.push_back(i);
+    };
     for (OpId id : ops) {
       for (uint32_t u : users_[id.index]) {
-        if (inside(u)) continue;
-        for (OpId other : ops) {
-          if (other.index < reach_[u].size() && reach_[u][other.index]) return false;
-        }
+        if (ops.count({u}) == 0) push(u);
       }
+    }
+    while (!open.empty()) {
+      const uint32_t i = open.back();
+      open.pop_back();
+      if (ops.count({i}) != 0) return false;
+      const auto group = members_.find(graph_.ops[i].group);
+      if (group != members_.end()) std::for_each(group->second.begin(), group->second.end(), push);
+      std::for_each(users_[i].begin(), users_[i].end(), push);
     }
     return true;
   }
@@ -162,6 +159,7 @@ class Grouper {
     const int group = next_group_++;
     std::set<OpId> ops = {root};
     graph_.op(root).group = group;
+    members_[group] = {root.index};
     bool grew = context_.fuse;
     while (grew) {
       grew = false;
@@ -195,10 +193,12 @@ class Grouper {
     const bool free = graph_.op(producer).group < 0;
     const bool repeated = !facts.reduces && facts.cost > kRepeatCost && Elements(producer) * 2 <= Largest(ops);
     if (repeated) return false;
-    if (!all_inside && !facts.reduces && facts.cost <= kCloneCost && facts.read <= graph_.op(producer).type().bytes())
+    if (!all_inside && !facts.reduces && !graph_.op(producer).is_tuple() && facts.cost <= kCloneCost &&
+        facts.read <= graph_.op(producer).type().bytes())
       return Clone(producer, ops, group);
     if (!free || !Convex(wider) || !Fits(wider)) return false;
     graph_.op(producer).group = group;
+    members_[group].insert(producer.index);
     ops = std::move(wider);
     return true;
   }
@@ -228,6 +228,7 @@ class Grouper {
     }
     for (uint32_t u : users) users_[producer.index].erase(u);
     Bury(producer);
+    members_[group].insert(clone.index);
     ops = std::move(wider);
     return true;
   }
@@ -245,11 +246,6 @@ class Grouper {
     facts_.push_back(Facts(facts_[original.index]));
     users_.push_back(users);
     leaves_.push_back(false);
-    std::vector<bool> reach(reach_[0].size());
-    for (uint32_t u : users) {
-      for (size_t j = 0; j < reach.size(); ++j) reach[j] = reach[j] || reach_[u][j];
-    }
-    reach_.push_back(std::move(reach));
     for (OpId operand : graph_.op(clone).operands) users_[Resolve(graph_, operand).op.index].insert(clone.index);
   }
 
@@ -258,7 +254,6 @@ class Grouper {
     facts_.pop_back();
     users_.pop_back();
     leaves_.pop_back();
-    reach_.pop_back();
     graph_.ops.pop_back();
   }
 
@@ -287,7 +282,7 @@ class Grouper {
   std::vector<Facts> facts_ = {};
   std::vector<std::set<uint32_t>> users_ = {};
   std::vector<bool> leaves_ = {};
-  std::vector<std::vector<bool>> reach_ = {};
+  std::map<int, std::set<uint32_t>> members_ = {};  // ops of every group formed so far
   int next_group_ = 0;
 };
 
@@ -301,7 +296,7 @@ absl::StatusOr<bool> FormGroups(Program& program, PassContext& context) {
       op.group = -1;
     }
     AGC_RETURN_IF_ERROR(Grouper(graph, context).Run());
-    changed = Canonicalize(graph, program) || changed;  // clones stand at the end
+    changed = Canonicalize(graph, program) || changed;                  // clones stand at the end
     for (const Op& op : graph.ops) changed = changed || op.group >= 0;  // none where nothing is computed
   }
   return changed;

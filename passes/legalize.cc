@@ -122,6 +122,10 @@ absl::StatusOr<bool> Legalize(Program& program, PassContext&) {
         std::all_of(kernel.params.begin(), kernel.params.end(), [](const KernelParam& p) { return p.linear; });
     if (rows[k].empty() || done) continue;
     KernelLegalizer(kernel, rows[k]).Run();
+    if (kernel.wide_index) {
+      return ErrorAt(kernel.loc, absl::StrCat("@", kernel.name, ": an address passes 32 bits; split the tensor"),
+                     absl::StatusCode::kUnimplemented);
+    }
     changed = true;
   }
   return changed;

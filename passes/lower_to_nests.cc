@@ -231,6 +231,7 @@ class GraphLowering {
     });
     for (NestStage& stage : nest.stages) {
       for (ExprId& id : stage.values) id = Substitute(nest.at(id), s).id;
+      if (stage.when.valid()) stage.when = Substitute(nest.at(stage.when), s).id;
     }
     for (NestStore& store : nest.stores) {
       store.value = Substitute(nest.at(store.value), s).id;

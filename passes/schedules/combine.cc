@@ -59,7 +59,7 @@ std::vector<Expr> Partner(KernelBuilder& b, const State& s, Expr t, int64_t mask
 
 bool CombinesByShuffle(const Target& target, int64_t threads) {
   return target.has(kShuffleFeature) && target.subgroup_min >= kCombineGroup &&
-         threads % std::max<int64_t>(target.subgroup_max, 1) == 0;
+         target.subgroup_min == target.subgroup_max && threads % std::max<int64_t>(target.subgroup_max, 1) == 0;
 }
 
 int64_t CombineBytes(const Nest& nest, int64_t threads, const Target& target) {

@@ -78,6 +78,7 @@ Shape ShapeOf(const Nest& nest) {
 
 bool Matches(const Nest& nest) {
   if (nest.stages.size() != 1 || nest.stages[0].kind != StageKind::kContract || nest.stores.empty()) return false;
+  if (!ReadsStagesPlainly(nest)) return false;
   std::vector<VarId> axes = nest.components[0].axes;
   std::sort(axes.begin(), axes.end());
   for (const NestStore& store : nest.stores) {

@@ -25,7 +25,7 @@ bool CommonAxes(const Nest& nest, std::vector<VarId>& axes) {
 
 bool Matches(const Nest& nest) {
   std::vector<VarId> axes;
-  if (nest.stores.empty() || !CommonAxes(nest, axes)) return false;
+  if (nest.stores.empty() || !CommonAxes(nest, axes) || !ReadsStagesPlainly(nest)) return false;
   std::sort(axes.begin(), axes.end());
   for (const Component& c : nest.components) {
     std::vector<VarId> own = c.axes;

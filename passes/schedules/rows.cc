@@ -42,7 +42,7 @@ bool Shape(const Nest& nest, RowShape& shape) {
 
 bool Matches(const Nest& nest) {
   RowShape shape;
-  return Shape(nest, shape);
+  return Shape(nest, shape) && ReadsStagesPlainly(nest);
 }
 
 int64_t LongestReduction(const Nest& nest) {

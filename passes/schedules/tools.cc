@@ -6,6 +6,9 @@
 #include "ir/base/status.h"
 
 namespace agc {
+namespace {
+constexpr int64_t kMaxInvocations = (int64_t{1} << 32) - 1;  // item numbers are 32 bits wide in shaders
+}
 
 Stmt ForStmt(ForMode mode, VarId var, Expr begin, Expr end, std::vector<Stmt> body, int dim) {
   Stmt s{.kind = StmtKind::kFor};
@@ -82,6 +85,24 @@ std::vector<VarId> StoreAxes(const Nest& nest, const NestStore& store) {
   for (ExprId id : store.index) add(id);
   add(store.value);
   return axes;
+}
+
+bool ReadsStagesPlainly(const Nest& nest) {
+  const auto plain = [&](ExprId id) {
+    for (Expr e : PostOrder(nest.at(id))) {
+      if (!e.is(ExprKind::kStage)) continue;
+      const std::vector<VarId>& axes = nest.components[e.node().ref].axes;
+      for (size_t i = 0; i < axes.size(); ++i) {
+        if (!(e.arg(static_cast<int>(i)) == nest.pool->Var(axes[i]))) return false;
+      }
+    }
+    return true;
+  };
+  for (const NestStage& stage : nest.stages) {
+    if (!std::all_of(stage.values.begin(), stage.values.end(), plain) || (stage.when.valid() && !plain(stage.when)))
+      return false;
+  }
+  return std::all_of(nest.stores.begin(), nest.stores.end(), [&](const NestStore& s) { return plain(s.value); });
 }
 
 std::vector<const NestStore*> StoresOf(const Nest& nest) {
@@ -259,6 +280,10 @@ std::vector<Stmt> KernelBuilder::Below(Expr index, int64_t n, absl::string_view 
 
 absl::Status KernelBuilder::Over(int64_t groups, int64_t local, const Target& target,
                                  absl::FunctionRef<std::vector<Stmt>(Expr group, Expr t)> make) {
+  if (groups > kMaxInvocations / local) {
+    return absl::UnimplementedError(
+        absl::StrCat(nest_.name, ": more than 2^32 invocations are needed; split the tensor"));
+  }
   const int64_t gx = std::min(groups, target.max_groups_x), gy = (groups + gx - 1) / gx;
   if (gy > target.max_groups_y) {
     return absl::ResourceExhaustedError(absl::StrCat(nest_.name, ": ", groups,

@@ -75,6 +75,8 @@ class KernelBuilder {
   std::map<std::string, int, std::less<>> names_ = {};
 };
 
+// Whether every stage is read at its own axes only: what families can compute in registers.
+bool ReadsStagesPlainly(const Nest& nest);
 std::vector<const NestStore*> StoresOf(const Nest& nest);
 
 // Binds every kernel parameter to the nest parameter of the same number.
