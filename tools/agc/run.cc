@@ -16,7 +16,8 @@
 namespace agc::tool {
 namespace {
 
-constexpr int64_t kJsonElements = 4096;  // of outputs that --json lists
+constexpr int64_t kJsonElements = 4096;             // of outputs that --json lists
+constexpr int64_t kOutputBytes = int64_t{1} << 34;  // of all outputs, which have a slice per step
 
 Usage RunUsage() {
   return {.command = "run",
@@ -51,8 +52,8 @@ absl::Status StartStates(rt::Session& session, const rt::Bundle& bundle, const s
   const auto& entries = session.entries();
   const bool has_init =
       std::any_of(entries.begin(), entries.end(), [](const rt::Entry& e) { return e.name == "init"; });
-  if (bundle.has_state_values && flags.Has("seed")) {
-    std::fprintf(stderr, "note: the bundle has the values of its states, --seed is not used\n");
+  if (bundle.has_state_values) {
+    if (flags.Has("seed")) std::fprintf(stderr, "note: the bundle has the values of its states, --seed is not used\n");
   } else if (has_init && entry != "init") {
     AGC_RETURN_IF_ERROR(session.Init(static_cast<uint64_t>(flags.Count("seed", 0))));
   }
@@ -67,6 +68,15 @@ absl::Status WriteFiles(const std::vector<std::pair<std::string, std::string>>& 
     AGC_RETURN_IF_ERROR(WriteNpy(file, *t));
   }
   return absl::OkStatus();
+}
+
+// Outputs with a slice per step must fit in memory.
+absl::Status CheckSteps(const rt::Entry& entry, int64_t steps) {
+  int64_t bytes = 1;
+  for (const rt::Signature& s : entry.outputs) bytes += s.each_step ? TypeOf(s).bytes() : 0;
+  if (steps <= kOutputBytes / bytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--steps is ", steps, ", the outputs of ", kOutputBytes / bytes,
+                                                 " steps fit in memory: run several times, with --save-bundle"));
 }
 
 // Names of --output and --save, before anything runs.
@@ -120,6 +130,7 @@ absl::StatusOr<int> Run(const Flags& flags) {
   AGC_ASSIGN_OR_RETURN(const Bundle bundle, BundleOf(model, device, flags));
   AGC_ASSIGN_OR_RETURN(rt::Session session, LoadSession(device, bundle.bytes(), trusted));
   AGC_ASSIGN_OR_RETURN(const rt::Entry* entry, EntryOf(session.entries(), flags.Text("entry")));
+  AGC_RETURN_IF_ERROR(CheckSteps(*entry, steps));
   AGC_RETURN_IF_ERROR(CheckNames(flags, *entry, session.states()));
   AGC_ASSIGN_OR_RETURN(const EntryValues given, GivenValues(flags, *entry, steps));
   AGC_RETURN_IF_ERROR(StartStates(session, bundle.content(), entry->name, flags));
