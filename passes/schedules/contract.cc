@@ -18,8 +18,9 @@
 namespace agc {
 namespace {
 
-constexpr int64_t kMaxTaps = 8;   // positions of the last reduction axis that may be written out
-constexpr int64_t kMaxTile = 64;  // accumulators of an invocation that candidates use
+constexpr int64_t kMaxTaps = 8;       // positions of the last reduction axis that may be written out
+constexpr int64_t kMaxTile = 64;      // accumulators of an invocation that candidates use
+constexpr int64_t kMaxAccesses = 96;  // loads and stores of its epilogue
 
 struct Shape {
   std::vector<VarId> batch = {}, m = {}, n = {}, k = {};
@@ -145,9 +146,11 @@ std::vector<Schedule> Candidates(const Nest& nest, const Target& target) {
   const int64_t wanted = target.compute_units * (target.cpu() ? 8 : 16);  // workgroups, to fill the device evenly
   const int64_t last = shape.k.empty() ? 1 : nest.extent(shape.k.back()), taps = last <= kMaxTaps ? last : 1;
   const int64_t tm = TileOf(m, 10), innermost = shape.n.empty() ? 1 : nest.extent(shape.n.back());
+  // Every output repeats the epilogue's loads and stores: long epilogues get small tiles, or drivers take seconds.
+  const int64_t accesses = std::max<int64_t>(1, static_cast<int64_t>(nest.params.size()) - 2);
+  const int64_t most_outputs = std::clamp<int64_t>(kMaxAccesses / accesses, tm, kMaxTile);
   std::vector<std::pair<double, Schedule>> all;
   for (int64_t tn : {8, 7, 5, 4, 2, 1}) {
-    if (tm * tn > kMaxTile) continue;
     Schedule s{.family = "contract"};
     const int64_t columns = (n + tn - 1) / tn;
     int64_t local = lanes;
@@ -156,6 +159,7 @@ std::vector<Schedule> Candidates(const Nest& nest, const Target& target) {
     const int64_t first = shape.k.empty() ? 1 : nest.extent(shape.k[0]), length = Extent(nest, shape.k);
     int64_t split = 1;
     if (groups < wanted && length >= 1024) split = std::min(first, (wanted + groups - 1) / groups);
+    if (tm * tn > (split > 1 ? kMaxTile : most_outputs)) continue;  // parts are only stored
     s.Set("tm", tm);
     s.Set("tn", tn);
     s.Set("taps", taps > 1 ? 1 : 0);
