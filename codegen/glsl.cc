@@ -27,6 +27,12 @@ class Printer {
       if (several) Close();
       first += part.groups[0];
     }
+    if (!expr_.unsupported().empty()) {
+      return ErrorAt(kernel_.loc,
+                     absl::StrCat(kernel_.name, ": ", expr_.unsupported(),
+                                  " cannot be computed on a device yet; cast to a 32-bit type"),
+                     absl::StatusCode::kUnimplemented);
+    }
     return absl::StrCat(Head(), absl::StrJoin(expr_.helpers(), ""), "void main() {\n", body_, "}\n");
   }
 

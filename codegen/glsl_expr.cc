@@ -64,9 +64,12 @@ std::string GlslConstant(Scalar v) {
   switch (v.dtype) {
     case DType::kBool:
       return v.i() != 0 ? "true" : "false";
-    case DType::kF64:
-      return std::isfinite(v.f()) ? absl::StrFormat("%.17glf", v.f())
-                                  : absl::StrFormat("uint64BitsToDouble(0x%xul)", v.bits);
+    case DType::kF64: {
+      if (!std::isfinite(v.f())) return absl::StrFormat("uint64BitsToDouble(0x%xul)", v.bits);
+      std::string text = absl::StrFormat("%.17g", v.f());
+      if (text.find_first_of(".e") == std::string::npos) text += ".0";
+      return text + "lf";
+    }
     case DType::kF32:
     case DType::kF16:
     case DType::kBF16: {
@@ -180,8 +183,10 @@ std::string GlslExpr::Call(const ExprNode& n) {
   const ScalarOp& op = ScalarOps()[n.ref];
   const DType typed = kernel_.pool->node(n.args[op.typing == ScalarTyping::kSelect ? 1 : 0]).dtype;
   const absl::string_view form = !IsFloat(typed) && !op.glsl_int.empty() ? op.glsl_int : op.glsl;
-  if (!op.glsl_helper.empty() && form.find("agc_") != absl::string_view::npos)
-    helpers_.insert(std::string(op.glsl_helper));
+  const bool helper = !op.glsl_helper.empty() && form.find("agc_") != absl::string_view::npos;
+  if (helper) helpers_.insert(std::string(op.glsl_helper));
+  if (helper && SizeOf(typed) == 8 && unsupported_.empty())
+    unsupported_ = absl::StrCat(op.name, " on ", agc::Name(typed));
   std::vector<std::pair<std::string, std::string>> parts;
   const bool call = form.find('(') != absl::string_view::npos && form[0] != '$';
   for (size_t i = 0; i < n.args.size(); ++i)

@@ -22,6 +22,7 @@ class GlslExpr {
   std::string Element(uint32_t param, absl::string_view index) const;
   std::string AllocElement(uint32_t alloc, const std::vector<ExprId>& index);
   const std::set<std::string>& helpers() const { return helpers_; }  // functions that the spellings call
+  const std::string& unsupported() const { return unsupported_; }    // "div on i64": met, and without a spelling yet
 
  private:
   std::string Atom(ExprId id);  // parenthesised unless it is a name, a literal or a call
@@ -32,6 +33,7 @@ class GlslExpr {
   const Kernel& kernel_;
   std::vector<std::string> access_;
   std::set<std::string> helpers_ = {};
+  std::string unsupported_ = {};
 };
 
 }  // namespace agc

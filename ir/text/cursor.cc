@@ -24,6 +24,13 @@ Token Cursor::Take() {
 }
 
 namespace {
+
+// Reads all of [begin, end); false too where the number does not fit its type.
+template <typename T>
+bool Whole(const char* begin, const char* end, T& value) {
+  const std::from_chars_result r = std::from_chars(begin, end, value);
+  return r.ec == std::errc() && r.ptr == end;
+}
 bool IsHex(const Token& token) { return token.text.size() > 2 && token.text[1] == 'x'; }
 }  // namespace
 
@@ -100,8 +107,7 @@ int64_t Cursor::Int(absl::string_view what, int64_t lo, int64_t hi) {
   const Token token = Peek();
   uint64_t magnitude = 0;
   const char* end = token.text.data() + token.text.size();
-  if (token.kind != TokenKind::kInt || std::from_chars(token.text.data(), end, magnitude).ptr != end ||
-      magnitude > INT64_MAX) {
+  if (token.kind != TokenKind::kInt || !Whole(token.text.data(), end, magnitude) || magnitude > INT64_MAX) {
     Fail(absl::StrCat("expected ", what, ", found ", Describe()));
     return std::max<int64_t>(lo, 0);
   }
@@ -118,7 +124,7 @@ uint64_t Cursor::Unsigned(absl::string_view what) {
   const Token& token = Peek();
   uint64_t value = 0;
   const char* end = token.text.data() + token.text.size();
-  if (token.kind == TokenKind::kInt && std::from_chars(token.text.data(), end, value).ptr == end) {
+  if (token.kind == TokenKind::kInt && Whole(token.text.data(), end, value)) {
     Take();
     return value;
   }
@@ -211,7 +217,7 @@ Scalar Cursor::ToScalar(const Token& token, bool negative, DType dtype) {
   }
   uint64_t magnitude = 0;
   const char* end = token.text.data() + token.text.size();
-  const bool whole = token.kind == TokenKind::kInt && std::from_chars(token.text.data(), end, magnitude).ptr == end;
+  const bool whole = token.kind == TokenKind::kInt && Whole(token.text.data(), end, magnitude);
   const uint64_t most = dtype == DType::kU64 ? UINT64_MAX : static_cast<uint64_t>(INT64_MAX) + (negative ? 1 : 0);
   const int64_t value = static_cast<int64_t>(negative ? 0 - magnitude : magnitude);
   const bool fits =
