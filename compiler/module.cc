@@ -130,7 +130,8 @@ void Module::Graph(absl::string_view name, absl::FunctionRef<void(Trace&)> fn, L
 
 absl::Status Module::status() const {
   std::vector<absl::Status> all = errors_;
-  for (const std::unique_ptr<Trace>& t : traces_) all.insert(all.end(), t->builder_.errors.begin(), t->builder_.errors.end());
+  for (const std::unique_ptr<Trace>& t : traces_)
+    all.insert(all.end(), t->builder_.errors.begin(), t->builder_.errors.end());
   if (all.empty()) return absl::OkStatus();
   const auto each = [](std::string* out, const absl::Status& s) { absl::StrAppend(out, s.message()); };
   return absl::Status(all[0].code(), absl::StrJoin(all, "\n", each));

@@ -67,7 +67,7 @@ class Module {
   std::string ToText() const;  // the tensor-stage module
 
  private:
-  std::unique_ptr<Program> program_;  // handles point into it
+  std::unique_ptr<Program> program_;                 // handles point into it
   std::vector<std::unique_ptr<Trace>> traces_ = {};  // so are their builders; a stale handle is still a diagnostic
   std::vector<absl::Status> errors_ = {};
 };

@@ -1,5 +1,5 @@
-// The scalar op table: what Alu nodes mean. One row says typing, meaning in C++, spelling in GLSL, cost and, for ops that
-// devices compute loosely, `expand`: the same op as an expression of exact ops.
+// The scalar op table: what Alu nodes mean. One row says typing, meaning in C++, spelling in GLSL, cost and, for ops
+// that devices compute loosely, `expand`: the same op as an expression of exact ops.
 //   const ScalarOp* tanh = FindScalarOp("tanh");   tanh->glsl == "tanh($0)"
 #pragma once
 #include <cstdint>
@@ -27,21 +27,21 @@ struct ScalarOp {
   int arity = 1;
   ScalarTyping typing = ScalarTyping::kSame;
   ScalarDomain domain = ScalarDomain::kNumber;
-  double (*f)(const double* x) = nullptr;           // meaning on floats, before rounding to the dtype
+  double (*f)(const double* x) = nullptr;                 // meaning on floats, before rounding to the dtype
   int64_t (*i)(DType dtype, const int64_t* x) = nullptr;  // meaning on integers and bool, before wrapping
-  bool (*fp)(const double* x) = nullptr;            // comparisons of floats
-  absl::string_view infix = {};                     // text form `a + b`, when it has one
-  absl::string_view glsl = {};                      // "$0 + $1"; floats and, where glsl_int is empty, integers; $t: type
+  bool (*fp)(const double* x) = nullptr;                  // comparisons of floats
+  absl::string_view infix = {};                           // text form `a + b`, when it has one
+  absl::string_view glsl = {};  // "$0 + $1"; floats and, where glsl_int is empty, integers; $t: type
   absl::string_view glsl_int = {};
-  absl::string_view glsl_helper = {};               // functions the spellings call, printed once per shader
-  double cost = 1;                                  // relative to an add
+  absl::string_view glsl_helper = {};  // functions the spellings call, printed once per shader
+  double cost = 1;                     // relative to an add
   Expr (*expand)(absl::Span<const Expr> x) = nullptr;
   absl::string_view doc = {};
 };
 
-absl::Span<const ScalarOp> ScalarOps();                       // sorted by name
-const ScalarOp* FindScalarOp(absl::string_view name);         // nullptr if unknown
-int ScalarOpIndex(const ScalarOp& op);                        // position in ScalarOps()
+absl::Span<const ScalarOp> ScalarOps();                // sorted by name
+const ScalarOp* FindScalarOp(absl::string_view name);  // nullptr if unknown
+int ScalarOpIndex(const ScalarOp& op);                 // position in ScalarOps()
 
 // Applies the meaning: operands as the typing says; the result is rounded or wrapped to its dtype.
 Scalar Apply(const ScalarOp& op, absl::Span<const Scalar> x);

@@ -19,11 +19,11 @@ enum class BufferAbi : uint8_t { kBindings, kAddresses };
 struct PassContext {
   Target target = {};
   BufferAbi abi = BufferAbi::kBindings;
-  bool fuse = true;           // false: one kernel per op
-  bool reuse_memory = true;   // false: every temporary has bytes of its own (planned against unplanned)
-  bool in_place = true;       // false: alias decides nothing
-  int64_t ring = 64;          // slots of param rings and each_step outputs
-  int64_t rewrites_left = INT64_MAX;  // --rewrite-limit: how many rewrites may still fire; each takes one
+  bool fuse = true;                       // false: one kernel per op
+  bool reuse_memory = true;               // false: every temporary has bytes of its own (planned against unplanned)
+  bool in_place = true;                   // false: alias decides nothing
+  int64_t ring = 64;                      // slots of param rings and each_step outputs
+  int64_t rewrites_left = INT64_MAX;      // --rewrite-limit: how many rewrites may still fire; each takes one
   std::vector<std::string> remarks = {};  // filled by passes: what --explain prints
 };
 
