@@ -74,14 +74,25 @@ constexpr absl::string_view kPowGlsl = R"(float agc_pow(float x, float y) {
 constexpr absl::string_view kDivGlsl = R"(int agc_div(int a, int b) { return b == 0 ? 0 : b == -1 ? 0 - a : a / b; }
 uint agc_div(uint a, uint b) { return b == 0u ? 0u : a / b; }
 )";
+// Of integers through unsigned ones: % of a negative operand is undefined. Of floats by long division, which is exact:
+// a - b * trunc(a / b) is not, once the quotient has more bits than the mantissa.
 constexpr absl::string_view kRemGlsl = R"(int agc_rem(int a, int b) {
   if (b == 0) return a;
-  if (b == -1) return 0;
-  int r = abs(a) % abs(b);
-  return a < 0 ? 0 - r : r;
+  uint r = (a < 0 ? 0u - uint(a) : uint(a)) % (b < 0 ? 0u - uint(b) : uint(b));
+  return a < 0 ? int(0u - r) : int(r);
 }
 uint agc_rem(uint a, uint b) { return b == 0u ? a : a % b; }
-float agc_rem(float a, float b) { return a - b * trunc(a / b); }
+float agc_rem(float a, float b) {
+  float r = abs(a), d = abs(b), t = d;
+  if (isnan(a) || isnan(b) || isinf(a) || d == 0.0) return uintBitsToFloat(0x7fc00000u);
+  if (r < d) return a;
+  for (uint i = 0u; i < 300u && t <= r * 0.5; ++i) t *= 2.0;
+  for (uint i = 0u; i < 300u && t >= d; ++i) {
+    if (r >= t) r -= t;
+    t *= 0.5;
+  }
+  return a < 0.0 ? -r : r;
+}
 )";
 constexpr absl::string_view kShiftGlsl = R"(uint agc_shl(uint a, uint n) { return n < 32u ? a << n : 0u; }
 int agc_shl(int a, int n) { return n >= 0 && n < 32 ? a << n : 0; }
