@@ -93,7 +93,7 @@ absl::Status CheckNames(const Flags& flags, const rt::Entry& entry, const std::v
 void PrintOutputs(const Flags& flags, const Tensors& outputs) {
   const auto files = flags.Named("output");
   for (const auto& [name, t] : outputs) {
-    const bool written = std::any_of(files.begin(), files.end(), [&](const auto& f) { return f.first == name; });
+    const bool written = std::any_of(files.begin(), files.end(), [&name = name](const auto& f) { return f.first == name; });
     if (!written) std::printf("%s\n", TensorText(name, t).c_str());
   }
 }
@@ -131,7 +131,7 @@ absl::StatusOr<int> Run(const Flags& flags) {
   AGC_ASSIGN_OR_RETURN(rt::Session session, LoadSession(device, bundle.bytes(), trusted));
   AGC_ASSIGN_OR_RETURN(const rt::Entry* entry, EntryOf(session.entries(), flags.Text("entry")));
   AGC_RETURN_IF_ERROR(CheckSteps(*entry, steps));
-  AGC_RETURN_IF_ERROR(CheckNames(flags, *entry, session.states()));
+  AGC_RETURN_IF_ERROR(CheckNames(flags, *entry, Shown(session.states())));
   AGC_ASSIGN_OR_RETURN(const EntryValues given, GivenValues(flags, *entry, steps));
   AGC_RETURN_IF_ERROR(StartStates(session, bundle.content(), entry->name, flags));
   const auto start = std::chrono::steady_clock::now();

@@ -1,6 +1,8 @@
 #include "tools/agc/session.h"
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/agc.h"
@@ -87,9 +89,14 @@ absl::StatusOr<EntryValues> GivenValues(const Flags& flags, const rt::Entry& ent
   return values;
 }
 
-absl::StatusOr<Tensors> GivenStates(const Flags& flags, const std::vector<rt::State>& states) {
+std::vector<rt::State> Shown(const std::vector<rt::State>& states) {
   std::vector<rt::State> shown;
   std::copy_if(states.begin(), states.end(), std::back_inserter(shown), [](const rt::State& s) { return !s.hidden; });
+  return shown;
+}
+
+absl::StatusOr<Tensors> GivenStates(const Flags& flags, const std::vector<rt::State>& states) {
+  const std::vector<rt::State> shown = Shown(states);
   Tensors values;
   for (const auto& [name, value] : flags.Named("state")) {
     AGC_ASSIGN_OR_RETURN(const rt::State* state, Named(shown, "state", name, "the model"));

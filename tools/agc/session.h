@@ -26,6 +26,8 @@ struct EntryValues {
 std::vector<Option> ValueTable();
 // Every value that the entry needs, read and checked; --seed stands for a param `seed` of `init`.
 absl::StatusOr<EntryValues> GivenValues(const Flags& flags, const rt::Entry& entry, int64_t steps);
+// The states that users know of: all but hidden ones.
+std::vector<rt::State> Shown(const std::vector<rt::State>& states);
 // The states given by --state.
 absl::StatusOr<Tensors> GivenStates(const Flags& flags, const std::vector<rt::State>& states);
 
