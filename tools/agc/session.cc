@@ -30,7 +30,7 @@ const rt::Signature* Find(const std::vector<rt::Signature>& list, const std::str
 
 // A name that the entry does not have in this role; it may have it in another.
 absl::Status Unknown(const rt::Entry& entry, const Role& role, const std::string& name) {
-  const absl::Status status = Named(*role.signatures, role.name, name, absl::StrCat("entry ", entry.name)).status();
+  absl::Status status = Named(*role.signatures, role.name, name, absl::StrCat("entry ", entry.name)).status();
   for (const Role& other : RolesOf(entry)) {
     if (Find(*other.signatures, name) == nullptr) continue;
     return WithNote(status, absl::StrCat(name, " is a ", other.name, ": give it with --", other.name));
