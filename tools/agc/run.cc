@@ -93,7 +93,8 @@ absl::Status CheckNames(const Flags& flags, const rt::Entry& entry, const std::v
 void PrintOutputs(const Flags& flags, const Tensors& outputs) {
   const auto files = flags.Named("output");
   for (const auto& [name, t] : outputs) {
-    const bool written = std::any_of(files.begin(), files.end(), [&name = name](const auto& f) { return f.first == name; });
+    const bool written =
+        std::any_of(files.begin(), files.end(), [&name = name](const auto& f) { return f.first == name; });
     if (!written) std::printf("%s\n", TensorText(name, t).c_str());
   }
 }
