@@ -77,7 +77,7 @@ void CheckModule(const OpModule& m, const Expected& expected) {
   std::erase_if(some.graphs, [&](const Graph& graph) {
     return !expected.on_device[static_cast<size_t>(std::stoi(graph.name.substr(1)))];
   });
-  const absl::StatusOr<rt::Bundle> bundle = CompileProgram(Clone(some), TheTarget(), {});
+  const absl::StatusOr<rt::Bundle> bundle = CompileProgram(Clone(some), TheTarget(), {.abi = BufferAbi::kAddresses});
   ASSERT_TRUE(bundle.ok()) << m.op << ": " << bundle.status();
   absl::StatusOr<rt::Session> session = LoadOnDevice(*bundle);
   ASSERT_TRUE(session.ok()) << m.op << ": " << session.status();
