@@ -10,7 +10,6 @@ namespace agc {
 namespace {
 
 using flatbuffers::Offset;
-using flatbuffers::Vector;
 
 // The builder and the segments collected so far.
 struct Writer {

@@ -40,18 +40,18 @@ Value ArgMin(Value x, int64_t axis, bool keep_dims, Loc loc) { return Arg("argmi
 
 Value SumTo(Value x, const Dims& dims, Loc loc) {
   if (!x.valid() || x.dims() == dims) return x;
-  const Dims from = x.dims(), to = dims;
+  const Dims from = x.dims();
   Dims common;
-  if (to.size() > from.size() || !CommonDims(from, to, common) || common != from) {
+  if (dims.size() > from.size() || !CommonDims(from, dims, common) || common != from) {
     return Poison(*x.builder, loc,
-                  absl::StrCat("reduce_sum: ", ToString(x.type()), " is not broadcast from ", ToString(to)));
+                  absl::StrCat("reduce_sum: ", ToString(x.type()), " is not broadcast from ", ToString(dims)));
   }
-  const size_t leading = from.size() - to.size();
+  const size_t leading = from.size() - dims.size();
   Ints axes;
   for (size_t k = 0; k < from.size(); ++k) {
-    if (k < leading || from[k] != to[k - leading]) axes.push_back(static_cast<int64_t>(k));
+    if (k < leading || from[k] != dims[k - leading]) axes.push_back(static_cast<int64_t>(k));
   }
-  return Reshape(ReduceSum(x, axes, false, loc), to, loc);
+  return Reshape(ReduceSum(x, axes, false, loc), dims, loc);
 }
 
 }  // namespace agc
