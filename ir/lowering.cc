@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "ir/base/status.h"
 #include "ir/op_def.h"
+#include "ir/verify/verify.h"
 
 namespace agc {
 
@@ -134,7 +135,7 @@ class Lowering : public AtContext {
       if (literal->splat || literal->values.size() == 1) return pool().Const(literal->values[0]);
     }
     const TensorType& type = TypeOf(graph_, v);
-    if (!inlined_(v.op)) return pool().Load(InputNumber(v), Unclamped(index), type.dtype, 1, LoadGuard());
+    if (!inlined_(v.op)) return pool().Load(InputNumber(v), LoadIndex(index, type), type.dtype, 1, LoadGuard());
     NotePlainRead(v, index);
     const std::vector<Expr> clamped = Clamped(index, type);
     index = clamped;
@@ -194,10 +195,16 @@ class Lowering : public AtContext {
     return out;
   }
 
-  std::vector<Expr> Unclamped(Index index) {
+  // The index of a load without the clamps, where the guard still proves that it is in range.
+  std::vector<Expr> LoadIndex(Index index, const TensorType& type) {
+    const ExprId guard = LoadGuard().id;
     Substitution s = TakingOffClamps();
     std::vector<Expr> out;
-    for (Expr e : index) out.push_back(Substitute(e, s));
+    for (size_t i = 0; i < index.size(); ++i) {
+      const Expr plain = Substitute(index[i], s);
+      const IndexRange range = RangeUnder(pool(), plain.id, {guard});
+      out.push_back(range.lo >= 0 && range.hi < type.dims[i] ? plain : index[i]);
+    }
     return out;
   }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ir/graph.h"
+#include "ir/op_def.h"
 #include "passes/registry.h"
 
 namespace agc {
@@ -15,14 +16,15 @@ bool DropDead(Graph& graph) {
   for (const GraphParam& p : graph.params) keep[p.op.index] = true;
   for (const Output& out : graph.outputs) keep[out.value.index] = true;
   for (const Update& update : graph.updates) keep[update.value.index] = true;
-  bool all = true;
+  bool all = true, seen = false;
   for (size_t i = graph.ops.size(); i-- > 0;) {  // users come after operands
     all &= keep[i];
+    seen |= !keep[i] && graph.ops[i].def != &StateOp();  // reads of states have no line of their own
     if (!keep[i]) continue;
     for (OpId id : graph.ops[i].operands) keep[id.index] = true;
   }
   if (!all) Erase(graph, keep);
-  return !all;
+  return seen;
 }
 
 }  // namespace

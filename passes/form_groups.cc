@@ -137,11 +137,27 @@ class Grouper {
     const std::vector<ValueRef> outputs = OutputsOf(ops);
     if (outputs.empty()) return false;
     absl::StatusOr<LoweredNest> low = LowerToNest(graph_, outputs, [&](OpId id) { return ops.count(id) != 0; });
-    if (!low.ok() || static_cast<int64_t>(low->nest.params.size()) + 1 > context_.target.storage_buffers) return false;
+    if (!low.ok()) return false;
+    const int64_t buffers = static_cast<int64_t>(low->nest.params.size()) + Copies(ops, outputs) + 1;
+    if (buffers > context_.target.storage_buffers) return false;
     FormContractions(low->nest);
     if (!PlainSides(low->nest)) return false;
     return std::any_of(ScheduleFamilies().begin(), ScheduleFamilies().end(),
                        [&](const ScheduleFamily* f) { return f->matches(low->nest); });
+  }
+
+  // Buffers beyond one per value: a value is stored once for the ops of other groups and for updates, and once for each
+  // output of the graph.
+  int64_t Copies(const std::set<OpId>& ops, const std::vector<ValueRef>& outputs) const {
+    int64_t copies = 0;
+    for (ValueRef v : outputs) {
+      const auto is = [&](const auto& root) { return Resolve(graph_, root.value) == v; };
+      const bool read = std::any_of(users_[v.op.index].begin(), users_[v.op.index].end(),
+                                    [&](uint32_t user) { return ops.count({user}) == 0; }) ||
+                        std::any_of(graph_.updates.begin(), graph_.updates.end(), is);
+      copies += (read ? 1 : 0) + std::count_if(graph_.outputs.begin(), graph_.outputs.end(), is) - 1;
+    }
+    return copies;
   }
 
   // A contraction reads its operands many times over: nothing that computes may be inlined into them.

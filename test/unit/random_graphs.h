@@ -25,6 +25,7 @@ class RandomGraph {
     t_.Output("last", square_.back());
     t_.Output("some", Pick(square_));
     t_.Output("row", row_.back());
+    if (!exact_) Differentiate();
     for (const char* name : {"s0", "s1", "s2"}) {
       if (Below(4) != 0) t_.Update(name, Pick(square_));
     }
@@ -38,11 +39,19 @@ class RandomGraph {
     const int n = static_cast<int>(from.size()), back = Below(Below(3) == 0 ? n : std::min(n, 3));
     return from[static_cast<size_t>(n - 1 - back)];
   }
+  agc::Tensor Indices(agc::Tensor row) { return Cast(Round(row * 4.0), kI32); }  // some beyond both ends
   agc::Tensor Bounded(agc::Tensor x) { return Clamp(x, -2, 2); }
+
+  // A loss of two values, and its gradients for two states and an input.
+  void Differentiate() {
+    const agc::Tensor loss = ReduceMean(Square(square_.back())) + ReduceSum(Pick(row_)) * 0.1;
+    t_.Output("loss", loss);
+    for (int i : {0, 2, 3}) t_.Output(absl::StrCat("d", i), Gradient(loss, square_[static_cast<size_t>(i)]));
+  }
 
   void Add() {
     const agc::Tensor a = Pick(square_), b = Pick(square_), r = Pick(row_);
-    switch (Below(exact_ ? 9 : 15)) {
+    switch (Below(exact_ ? 13 : 24)) {
       case 0:
         return square_.push_back(Bounded(a + b));
       case 1:
@@ -64,15 +73,43 @@ class RandomGraph {
       case 8:
         return row_.push_back(Abs(r) + Pick(row_) * 0.25 - 1.0);
       case 9:
-        return square_.push_back(Matmul(a, b) * 0.2);
+        return square_.push_back(Take(a, Indices(r), Below(2)) + Take(r, Indices(Pick(row_))));
       case 10:
-        return square_.push_back(Softmax(a + r, Below(2)));
-      case 11:
-        return row_.push_back(ReduceSum(a, {Below(2)}) * 0.25);
+        return square_.push_back(Cast(Cast(a * 8.0, kI32) * Cast(b * 8.0, kI32) - 3.0, kF32) * 0.0625);
+      case 11: {
+        const agc::Tensor low = LessEqual(a, T(b)), even = Equal(Rem(t_.Iota(kI32, kSize), 2.0), 0.0);
+        return square_.push_back(Where(LogicalAnd(low, LogicalNot(even)), Round(a), Bounded(b + 0.5)));
+      }
       case 12:
-        return square_.push_back(Tanh(a) + ReduceMax(b, {1}, true) * 0.1);
+        return row_.push_back(
+            Reshape(ReduceMax(MaxPool2d(Reshape(a, {1, 1, 6, 6}), {.window = {2, 1}}), {0, 1, 2}), {kSize}));
       case 13:
+        return square_.push_back(Matmul(a, b) * 0.2);
+      case 14:
+        return square_.push_back(Softmax(a + r, Below(2)));
+      case 15:
+        return row_.push_back(ReduceSum(a, {Below(2)}) * 0.25);
+      case 16:
+        return square_.push_back(Tanh(a) + ReduceMax(b, {1}, true) * 0.1);
+      case 17:
         return square_.push_back(LayerNorm(a, r, Pick(row_)) * 0.5);
+      case 18: {
+        const agc::Tensor w = Reshape(Slice(b, {0, 0}, {3, 6}, {}), {2, 1, 3, 3});
+        const agc::Tensor y = Conv2d(Reshape(a, {1, 1, 6, 6}), w, {.stride = {1, 2}, .pad = {1, 1, 1, 1}});
+        return square_.push_back(Bounded(Reshape(y, {kSize, kSize}) * 0.3));
+      }
+      case 19:
+        return square_.push_back(OneHot(Indices(r), kSize, kF32) * 0.5 +
+                                 Cast(OneHot(ArgMax(a, Below(2)), kSize, kI32), kF32));
+      case 20: {
+        const agc::Tensor p =
+            AvgPool2d(Reshape(a, {1, 1, 6, 6}), {.window = {3, 3}, .stride = {1, 1}, .pad = {1, 1, 1, 1}});
+        return square_.push_back(Reshape(p, {kSize, kSize}));
+      }
+      case 21:
+        return row_.push_back(LogSumExp(a - b, Below(2)) * 0.3);
+      case 22:
+        return row_.push_back(ExpandDims(ReduceMean(Square(a - ReduceMean(a))), {0}) * r);
       default:
         return row_.push_back(ReduceMean(Sigmoid(a) * b, {0}));
     }
