@@ -80,7 +80,6 @@ class Printer {
     extension(true, "GL_EXT_control_flow_attributes");
     extension(Stores({DType::kI8, DType::kU8, DType::kBool}), "GL_EXT_shader_8bit_storage");
     extension(Stores({DType::kF16, DType::kBF16, DType::kI16, DType::kU16}), "GL_EXT_shader_16bit_storage");
-    extension(UsesType({DType::kF16}), "GL_EXT_shader_explicit_arithmetic_types_float16");
     extension(UsesType({DType::kI64, DType::kU64}), "GL_EXT_shader_explicit_arithmetic_types_int64");
     extension(Uses("subgroup_shuffle"), "GL_KHR_shader_subgroup_basic");
     extension(Uses("subgroup_shuffle"), "GL_KHR_shader_subgroup_shuffle");
@@ -166,10 +165,7 @@ class Printer {
     } else {
       place = expr_.Element(s.target, expr_.Print(s.index[0]));
       const DType stored = kernel_.params[s.target].stored;
-      const DType dtype = kernel_.pool->node(s.value).dtype;
-      if (stored != dtype || GlslStored(stored) != GlslType(dtype))
-        value = absl::StrCat(GlslStored(stored), "(",
-                             GlslConvert(value, dtype, stored == DType::kBool ? DType::kU8 : stored), ")");
+      value = expr_.ToStored(expr_.Convert(value, kernel_.pool->node(s.value).dtype, stored), stored);
     }
     const std::string assign = absl::StrCat(place, " = ", value, ";");
     const std::string guarded = s.guard.valid() ? absl::StrCat("if (", expr_.Print(s.guard), ") ", assign) : assign;

@@ -7,11 +7,10 @@
 
 namespace agc {
 
-absl::string_view GlslType(DType value);       // of a value in a register: u8 is uint, index is uint
+absl::string_view GlslType(DType value);       // of a value in a register: u8 is uint, f16 is float, index is uint
 absl::string_view GlslStored(DType element);   // of a buffer element: bool is uint8_t
 std::string GlslName(absl::string_view name);  // letters, digits and underscores, no keyword
 std::string GlslConstant(Scalar value);
-std::string GlslConvert(absl::string_view text, DType from, DType to);
 
 class GlslExpr {
  public:
@@ -19,6 +18,9 @@ class GlslExpr {
   GlslExpr(const Kernel& kernel, std::vector<std::string> access) : kernel_(kernel), access_(std::move(access)) {}
 
   std::string Print(ExprId id);
+  std::string Convert(absl::string_view text, DType from, DType to);
+  std::string FromStored(absl::string_view text, DType stored);  // an element as it lies in memory, as a value
+  std::string ToStored(absl::string_view text, DType stored);    // and back
   std::string Element(uint32_t param, absl::string_view index) const;
   std::string AllocElement(uint32_t alloc, const std::vector<ExprId>& index);
   const std::set<std::string>& helpers() const { return helpers_; }  // functions that the spellings call
@@ -29,6 +31,9 @@ class GlslExpr {
   std::string Index(const ExprNode& n);
   std::string Call(const ExprNode& n);
   std::string Sum(const ExprNode& n);
+  void Need(absl::string_view helper, DType type);
+  std::string ToFloat(const std::string& text, DType from, DType to);
+  std::string ToInt(const std::string& text, DType from, DType to);
 
   const Kernel& kernel_;
   std::vector<std::string> access_;

@@ -43,13 +43,13 @@ double Maximum(double a, double b) { return a > b || std::isnan(a) ? a : b; }
 double Minimum(double a, double b) { return a < b || std::isnan(a) ? a : b; }
 double Sign(double a) { return std::isnan(a) ? a : a > 0 ? 1.0 : a < 0 ? -1.0 : a; }
 
-// NaN passes through both: GLSL's own max and min leave it undefined. $ stands for the float type.
-constexpr absl::string_view kMaxGlsl = "float agc_max(float a, float b) { return mix(b, a, a > b || isnan(a)); }\n";
-constexpr absl::string_view kMinGlsl = "float agc_min(float a, float b) { return mix(b, a, a < b || isnan(a)); }\n";
+// Helper functions are printed once per type that they are called with: $t is that type, $u its unsigned one, $nan a
+// NaN. NaN passes through both: GLSL's own max and min leave it undefined.
+constexpr absl::string_view kMaxGlsl = "$t agc_max($t a, $t b) { return mix(b, a, a > b || isnan(a)); }\n";
+constexpr absl::string_view kMinGlsl = "$t agc_min($t a, $t b) { return mix(b, a, a < b || isnan(a)); }\n";
 // Finite for every finite argument: some drivers overflow beyond about 44.
-constexpr absl::string_view kTanhGlsl =
-    "float agc_tanh(float x) { return isnan(x) ? x : tanh(clamp(x, -15.0, 15.0)); }\n";
-constexpr absl::string_view kSignGlsl = "float agc_sign(float x) { return isnan(x) ? x : sign(x); }\n";
+constexpr absl::string_view kTanhGlsl = "$t agc_tanh($t x) { return isnan(x) ? x : tanh(clamp(x, -15.0, 15.0)); }\n";
+constexpr absl::string_view kSignGlsl = "$t agc_sign($t x) { return isnan(x) ? x : sign(x); }\n";
 // IEEE pow; GLSL's is undefined for a negative base, so the sign is handled apart and small whole exponents multiply.
 constexpr absl::string_view kPowGlsl = R"(float agc_pow(float x, float y) {
   if (y == 0.0 || x == 1.0) return 1.0;
@@ -71,43 +71,42 @@ constexpr absl::string_view kPowGlsl = R"(float agc_pow(float x, float y) {
   return x < 0.0 && odd ? -p : p;
 }
 )";
-constexpr absl::string_view kDivGlsl = R"(int agc_div(int a, int b) { return b == 0 ? 0 : b == -1 ? 0 - a : a / b; }
-uint agc_div(uint a, uint b) { return b == 0u ? 0u : a / b; }
+constexpr absl::string_view kDivGlsl = R"($t agc_div($t a, $t b) {
+  if (b == 0) return $t(0);
+  return b == ~$t(0) && ~$t(0) < 0 ? 0 - a : a / b;
+}
 )";
 // Of integers through unsigned ones: % of a negative operand is undefined. Of floats by long division, which is exact:
 // a - b * trunc(a / b) is not, once the quotient has more bits than the mantissa.
-constexpr absl::string_view kRemGlsl = R"(int agc_rem(int a, int b) {
+constexpr absl::string_view kRemIntGlsl = R"($t agc_rem($t a, $t b) {
   if (b == 0) return a;
-  uint r = (a < 0 ? 0u - uint(a) : uint(a)) % (b < 0 ? 0u - uint(b) : uint(b));
-  return a < 0 ? int(0u - r) : int(r);
+  $u r = (a < 0 ? 0 - $u(a) : $u(a)) % (b < 0 ? 0 - $u(b) : $u(b));
+  return a < 0 ? $t(0 - r) : $t(r);
 }
-uint agc_rem(uint a, uint b) { return b == 0u ? a : a % b; }
-float agc_rem(float a, float b) {
-  float r = abs(a), d = abs(b), t = d;
-  if (isnan(a) || isnan(b) || isinf(a) || d == 0.0) return uintBitsToFloat(0x7fc00000u);
+)";
+constexpr absl::string_view kRemFloatGlsl = R"($t agc_rem($t a, $t b) {
+  $t r = abs(a), d = abs(b), t = d;
+  if (isnan(a) || isnan(b) || isinf(a) || d == 0.0) return $nan;
   if (r < d) return a;
-  for (uint i = 0u; i < 300u && t <= r * 0.5; ++i) t *= 2.0;
-  for (uint i = 0u; i < 300u && t >= d; ++i) {
+  for (uint i = 0u; i < 2100u && t <= r * 0.5; ++i) t *= 2.0;
+  for (uint i = 0u; i < 2100u && t >= d; ++i) {
     if (r >= t) r -= t;
     t *= 0.5;
   }
   return a < 0.0 ? -r : r;
 }
 )";
-constexpr absl::string_view kShiftGlsl = R"(uint agc_shl(uint a, uint n) { return n < 32u ? a << n : 0u; }
-int agc_shl(int a, int n) { return n >= 0 && n < 32 ? a << n : 0; }
-uint agc_shr(uint a, uint n) { return n < 32u ? a >> n : 0u; }
-int agc_shr(int a, int n) { return a >> (n >= 0 && n < 32 ? n : 31); }
-)";
-constexpr absl::string_view kMulhiGlsl = R"(uint agc_mulhi(uint a, uint b) {
-  uint hi, lo;
-  umulExtended(a, b, hi, lo);
-  return hi;
+constexpr absl::string_view kShlGlsl = "$t agc_shl($t a, $t n) { return n >= 0 && n < $bits ? a << n : $t(0); }\n";
+constexpr absl::string_view kShrGlsl = R"($t agc_shr($t a, $t n) {
+  return n >= 0 && n < $bits ? a >> n : a < 0 ? ~$t(0) : $t(0);
 }
-int agc_mulhi(int a, int b) {
-  int hi, lo;
-  imulExtended(a, b, hi, lo);
-  return hi;
+)";
+// By halves: a widening multiply exists for 32 bits only.
+constexpr absl::string_view kMulhiGlsl = R"($t agc_mulhi($t a, $t b) {
+  $u m = ~$u(0) >> $half, x = $u(a), y = $u(b);
+  $u low = ((x & m) * (y & m)) >> $half, left = (x >> $half) * (y & m) + low, right = (x & m) * (y >> $half) + (left & m);
+  $u high = (x >> $half) * (y >> $half) + (left >> $half) + (right >> $half);
+  return $t(high - (a < 0 ? y : $u(0)) - (b < 0 ? x : $u(0)));
 }
 )";
 
@@ -123,12 +122,12 @@ constexpr ScalarOp kOps[] = {
     {.name = "bit_or", .arity = 2, .domain = D::kInt, .i = [](DType, I x) { return x[0] | x[1]; }, .glsl = "$0 | $1", .doc = "Bitwise or."},
     {.name = "bit_xor", .arity = 2, .domain = D::kInt, .i = [](DType, I x) { return x[0] ^ x[1]; }, .glsl = "$0 ^ $1", .doc = "Bitwise exclusive or."},
     {.name = "ceil", .domain = D::kFloat, .f = [](F x) { return std::ceil(x[0]); }, .glsl = "ceil($0)", .doc = "Smallest whole number not below."},
-    {.name = "cos", .domain = D::kFloat, .f = [](F x) { return std::cos(x[0]); }, .glsl = "cos($0)", .cost = 8, .doc = "Cosine of radians."},
+    {.name = "cos", .domain = D::kFloat, .f = [](F x) { return std::cos(x[0]); }, .glsl = "cos($0)", .glsl_f64 = false, .cost = 8, .doc = "Cosine of radians."},
     {.name = "div", .arity = 2, .f = [](F x) { return x[0] / x[1]; }, .i = [](DType t, I x) { return Quotient(t, x[0], x[1]); },
      .infix = "/", .glsl = "$0 / $1", .glsl_int = "agc_div($0, $1)", .glsl_helper = kDivGlsl, .cost = 4, .doc = "Quotient; integers truncate, and by 0 give 0."},
     {.name = "eq", .arity = 2, .typing = kCompare, .domain = D::kAny, .i = [](DType, I x) { return int64_t{x[0] == x[1]}; }, .fp = [](F x) { return x[0] == x[1]; },
      .infix = "==", .glsl = "$0 == $1", .doc = "Equal."},
-    {.name = "exp", .domain = D::kFloat, .f = [](F x) { return std::exp(x[0]); }, .glsl = "exp($0)", .cost = 8, .doc = "Natural exponential."},
+    {.name = "exp", .domain = D::kFloat, .f = [](F x) { return std::exp(x[0]); }, .glsl = "exp($0)", .glsl_f64 = false, .cost = 8, .doc = "Natural exponential."},
     {.name = "floor", .domain = D::kFloat, .f = [](F x) { return std::floor(x[0]); }, .glsl = "floor($0)", .doc = "Largest whole number not above."},
     {.name = "ge", .arity = 2, .typing = kCompare, .i = [](DType t, I x) { return int64_t{!Less(t, x[0], x[1])}; }, .fp = [](F x) { return x[0] >= x[1]; },
      .infix = ">=", .glsl = "$0 >= $1", .doc = "Greater or equal."},
@@ -137,7 +136,7 @@ constexpr ScalarOp kOps[] = {
     {.name = "isnan", .typing = kCompare, .domain = D::kFloat, .fp = [](F x) { return std::isnan(x[0]); }, .glsl = "isnan($0)", .doc = "Not a number."},
     {.name = "le", .arity = 2, .typing = kCompare, .i = [](DType t, I x) { return int64_t{!Less(t, x[1], x[0])}; }, .fp = [](F x) { return x[0] <= x[1]; },
      .infix = "<=", .glsl = "$0 <= $1", .doc = "Less or equal."},
-    {.name = "log", .domain = D::kFloat, .f = [](F x) { return std::log(x[0]); }, .glsl = "log($0)", .cost = 8, .doc = "Natural logarithm."},
+    {.name = "log", .domain = D::kFloat, .f = [](F x) { return std::log(x[0]); }, .glsl = "log($0)", .glsl_f64 = false, .cost = 8, .doc = "Natural logarithm."},
     {.name = "lt", .arity = 2, .typing = kCompare, .i = [](DType t, I x) { return int64_t{Less(t, x[0], x[1])}; }, .fp = [](F x) { return x[0] < x[1]; },
      .infix = "<", .glsl = "$0 < $1", .doc = "Less."},
     {.name = "max", .arity = 2, .f = [](F x) { return Maximum(x[0], x[1]); }, .i = [](DType t, I x) { return Less(t, x[0], x[1]) ? x[1] : x[0]; },
@@ -156,25 +155,25 @@ constexpr ScalarOp kOps[] = {
     {.name = "or", .arity = 2, .typing = kBool, .domain = D::kBits, .i = [](DType, I x) { return x[0] | x[1]; },
      .infix = "|", .glsl = "$0 || $1", .doc = "Either."},
     {.name = "pow", .arity = 2, .domain = D::kFloat, .f = [](F x) { return std::pow(x[0], x[1]); },
-     .glsl = "agc_pow($0, $1)", .glsl_helper = kPowGlsl, .cost = 20, .doc = "IEEE 754 power."},
+     .glsl = "agc_pow($0, $1)", .glsl_helper = kPowGlsl, .glsl_f64 = false, .cost = 20, .doc = "IEEE 754 power."},
     {.name = "rem", .arity = 2, .f = [](F x) { return std::fmod(x[0], x[1]); }, .i = [](DType t, I x) { return Remainder(t, x[0], x[1]); },
-     .glsl = "agc_rem($0, $1)", .glsl_helper = kRemGlsl, .cost = 4, .doc = "Remainder with the dividend's sign; by integer 0 the dividend."},
+     .glsl = "agc_rem($0, $1)", .glsl_int = "agc_rem($0, $1)", .glsl_helper = kRemFloatGlsl, .glsl_int_helper = kRemIntGlsl, .cost = 4, .doc = "Remainder with the dividend's sign; by integer 0 the dividend."},
     {.name = "round", .domain = D::kFloat, .f = [](F x) { return std::nearbyint(x[0]); }, .glsl = "roundEven($0)", .doc = "Nearest whole number, halves to even."},
     {.name = "rsqrt", .domain = D::kFloat, .f = [](F x) { return 1 / std::sqrt(x[0]); }, .glsl = "inversesqrt($0)", .cost = 4, .doc = "Reciprocal square root."},
     {.name = "select", .arity = 3, .typing = kSelect, .domain = D::kAny, .f = [](F x) { return x[0] != 0 ? x[1] : x[2]; }, .i = [](DType, I x) { return x[0] != 0 ? x[1] : x[2]; },
      .glsl = "mix($2, $1, $0)", .doc = "Second where the first holds, else third."},
     {.name = "shl", .arity = 2, .domain = D::kInt, .i = [](DType t, I x) { return Shift(t, x[0], x[1], true); },
-     .glsl = "agc_shl($0, $1)", .glsl_helper = kShiftGlsl, .doc = "Left shift; by the width or more gives 0."},
+     .glsl = "agc_shl($0, $1)", .glsl_helper = kShlGlsl, .doc = "Left shift; by the width or more gives 0."},
     {.name = "shr", .arity = 2, .domain = D::kInt, .i = [](DType t, I x) { return Shift(t, x[0], x[1], false); },
-     .glsl = "agc_shr($0, $1)", .glsl_helper = kShiftGlsl, .doc = "Right shift, arithmetic for signed."},
+     .glsl = "agc_shr($0, $1)", .glsl_helper = kShrGlsl, .doc = "Right shift, arithmetic for signed."},
     {.name = "sign", .f = [](F x) { return Sign(x[0]); }, .i = [](DType, I x) { return int64_t{x[0] > 0} - int64_t{x[0] < 0}; },
      .glsl = "agc_sign($0)", .glsl_int = "$t($0 > 0) - $t($0 < 0)", .glsl_helper = kSignGlsl, .doc = "-1, 0 or 1; NaN stays."},
-    {.name = "sin", .domain = D::kFloat, .f = [](F x) { return std::sin(x[0]); }, .glsl = "sin($0)", .cost = 8, .doc = "Sine of radians."},
+    {.name = "sin", .domain = D::kFloat, .f = [](F x) { return std::sin(x[0]); }, .glsl = "sin($0)", .glsl_f64 = false, .cost = 8, .doc = "Sine of radians."},
     {.name = "sqrt", .domain = D::kFloat, .f = [](F x) { return std::sqrt(x[0]); }, .glsl = "sqrt($0)", .cost = 4, .doc = "Square root."},
     {.name = "sub", .arity = 2, .f = [](F x) { return x[0] - x[1]; }, .i = [](DType, I x) { return int64_t(uint64_t(x[0]) - uint64_t(x[1])); },
      .infix = "-", .glsl = "$0 - $1", .doc = "Difference; integers wrap."},
     {.name = "tanh", .domain = D::kFloat, .f = [](F x) { return std::tanh(x[0]); },
-     .glsl = "agc_tanh($0)", .glsl_helper = kTanhGlsl, .cost = 12, .doc = "Hyperbolic tangent."},
+     .glsl = "agc_tanh($0)", .glsl_helper = kTanhGlsl, .glsl_f64 = false, .cost = 12, .doc = "Hyperbolic tangent."},
 };
 // clang-format on
 

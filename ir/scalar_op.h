@@ -33,8 +33,12 @@ struct ScalarOp {
   absl::string_view infix = {};                           // text form `a + b`, when it has one
   absl::string_view glsl = {};  // "$0 + $1"; floats and, where glsl_int is empty, integers; $t: type
   absl::string_view glsl_int = {};
-  absl::string_view glsl_helper = {};  // functions the spellings call, printed once per shader
-  double cost = 1;                     // relative to an add
+  // The function agc_<name> that the spellings call, printed once per type that it is called with. In it, $t is that
+  // type, $u its unsigned one, $bits its width, $half half of it, $nan a NaN. Integers: glsl_int_helper where given.
+  absl::string_view glsl_helper = {};
+  absl::string_view glsl_int_helper = {};
+  bool glsl_f64 = true;  // the spelling exists for f64 too
+  double cost = 1;       // relative to an add
   Expr (*expand)(absl::Span<const Expr> x) = nullptr;
   absl::string_view doc = {};
 };

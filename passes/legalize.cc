@@ -13,8 +13,8 @@ namespace {
 
 constexpr int64_t kMax32 = (int64_t{1} << 32) - 1;
 
-bool Narrow(DType t) { return t == DType::kI8 || t == DType::kI16 || t == DType::kU8 || t == DType::kU16; }
-DType Widened(DType t) { return IsSigned(t) ? DType::kI32 : DType::kU32; }
+bool Narrow(DType t) { return IsFloat(t) || IsInt(t) ? SizeOf(t) < 4 : false; }
+DType Widened(DType t) { return IsFloat(t) ? DType::kF32 : IsSigned(t) ? DType::kI32 : DType::kU32; }
 
 class KernelLegalizer {
  public:
@@ -68,7 +68,9 @@ class KernelLegalizer {
     return kernel_.pool->Load(param, {address}, original.dtype(), original.lanes(), guard);
   }
 
-  // u8 + u8 is computed in u32 and wraps when cast back; comparisons need no way back.
+  // u8 + u8 is computed in u32 and wraps when cast back; f16 * f16 is computed in f32 and rounded when cast back, which
+  // gives the nearest f16 of a sum, product, quotient or root: f32 has more than twice the bits (Figueroa 1995).
+  // Comparisons need no way back.
   static Expr WidenAlu(Expr original, Index args) {
     const ScalarOp& op = ScalarOps()[original.node().ref];
     const size_t typed = op.typing == ScalarTyping::kSelect ? 1 : 0;
