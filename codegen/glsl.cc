@@ -63,7 +63,7 @@ class Printer {
 
   bool Stores(std::initializer_list<DType> types) const {
     return std::any_of(kernel_.params.begin(), kernel_.params.end(), [&](const KernelParam& p) {
-      return std::find(types.begin(), types.end(), p.stored) != types.end();
+      return std::find(types.begin(), types.end(), p.stored) != types.end() && !p.packed;
     });
   }
 
@@ -80,7 +80,8 @@ class Printer {
     extension(true, "GL_EXT_control_flow_attributes");
     extension(Stores({DType::kI8, DType::kU8, DType::kBool}), "GL_EXT_shader_8bit_storage");
     extension(Stores({DType::kF16, DType::kBF16, DType::kI16, DType::kU16}), "GL_EXT_shader_16bit_storage");
-    extension(UsesType({DType::kI64, DType::kU64}), "GL_EXT_shader_explicit_arithmetic_types_int64");
+    extension(!kernel_.int64_pairs && UsesType({DType::kI64, DType::kU64}),
+              "GL_EXT_shader_explicit_arithmetic_types_int64");
     extension(Uses("subgroup_shuffle"), "GL_KHR_shader_subgroup_basic");
     extension(Uses("subgroup_shuffle"), "GL_KHR_shader_subgroup_shuffle");
     extension(abi_ == GlslAbi::kAddresses, "GL_EXT_buffer_reference");
@@ -89,7 +90,7 @@ class Printer {
     absl::StrAppend(&out, Params());
     for (const Alloc& a : kernel_.allocs) {
       if (a.space != AllocSpace::kShared) continue;
-      absl::StrAppend(&out, "shared ", GlslType(a.dtype), " ", GlslName(a.name),
+      absl::StrAppend(&out, "shared ", expr_.Type(a.dtype), " ", GlslName(a.name),
                       a.extents.empty() ? "" : absl::StrCat("[", Elements(a), "]"), ";\n");
     }
     return out;
@@ -101,17 +102,17 @@ class Printer {
     for (size_t i = 0; i < kernel_.params.size(); ++i) {
       const KernelParam& p = kernel_.params[i];
       const std::string qualifiers = absl::StrCat(p.coherent ? "coherent " : "", p.restrict_ ? "restrict " : "",
-                                                  p.access == KernelAccess::kRead    ? "readonly "
-                                                  : p.access == KernelAccess::kWrite ? "writeonly "
-                                                                                     : "");
+                                                  p.access == KernelAccess::kRead                 ? "readonly "
+                                                  : p.access == KernelAccess::kWrite && !p.packed ? "writeonly "
+                                                                                                  : "");
       if (abi_ == GlslAbi::kBindings) {
         absl::StrAppend(&out, "layout(set = 0, binding = ", i, ", std430) ", qualifiers, "buffer Buffer", i, " { ",
-                        GlslStored(p.stored), " ", GlslName(p.name), "[]; };\n");
+                        expr_.Stored(p), " ", GlslName(p.name), "[]; };\n");
         continue;
       }
       const std::string type = absl::StrCat("Ref", i);
       absl::StrAppend(&out, "layout(buffer_reference, std430, buffer_reference_align = 16) ", qualifiers, "buffer ",
-                      type, " { ", GlslStored(p.stored), " v[]; };\n");
+                      type, " { ", expr_.Stored(p), " v[]; };\n");
       absl::StrAppend(&push, " ", type, " ", GlslName(p.name), ";");
     }
     if (abi_ == GlslAbi::kAddresses)
@@ -159,21 +160,18 @@ class Printer {
   }
 
   void Store(const Stmt& s) {
-    std::string value = expr_.Print(s.value), place;
-    if (s.to_alloc) {
-      place = expr_.AllocElement(s.target, s.index);
-    } else {
-      place = expr_.Element(s.target, expr_.Print(s.index[0]));
-      const DType stored = kernel_.params[s.target].stored;
-      value = expr_.ToStored(expr_.Convert(value, kernel_.pool->node(s.value).dtype, stored), stored);
-    }
-    const std::string assign = absl::StrCat(place, " = ", value, ";");
-    const std::string guarded = s.guard.valid() ? absl::StrCat("if (", expr_.Print(s.guard), ") ", assign) : assign;
-    if (!Precise(s.value)) return Line(guarded);
-    // `precise` belongs to variables, so the value gets one.
     const DType dtype = kernel_.pool->node(s.value).dtype;
-    Line(absl::StrCat("{ precise ", GlslType(dtype), " value = ", value, "; ",
-                      s.guard.valid() ? absl::StrCat("if (", expr_.Print(s.guard), ") ") : "", place, " = value; }"));
+    const bool precise = Precise(s.value);  // `precise` belongs to variables, so the value gets one
+    const std::string text = expr_.Print(s.value);
+    const std::string value = precise ? "value" : text;
+    std::string store =
+        s.to_alloc ? absl::StrCat(expr_.AllocElement(s.target, s.index), " = ", value, ";")
+                   : expr_.Store(s.target, s.index[0], expr_.Convert(value, dtype, kernel_.params[s.target].stored));
+    if (s.guard.valid()) {
+      const bool several = !s.to_alloc && kernel_.params[s.target].packed;
+      store = absl::StrCat("if (", expr_.Print(s.guard), ") ", several ? absl::StrCat("{ ", store, " }") : store);
+    }
+    Line(precise ? absl::StrCat("{ precise ", expr_.Type(dtype), " value = ", text, "; ", store, " }") : store);
   }
 
   // Whether the value is float arithmetic that must not be contracted.
@@ -185,14 +183,14 @@ class Printer {
   void AllocOf(const Stmt& s) {
     const Alloc& a = kernel_.allocs[s.target];
     if (a.space == AllocSpace::kRegister)
-      Line(absl::StrCat(GlslType(a.dtype), " ", GlslName(a.name),
+      Line(absl::StrCat(expr_.Type(a.dtype), " ", GlslName(a.name),
                         a.extents.empty() ? "" : absl::StrCat("[", Elements(a), "]"), ";"));
   }
 
   void Lanes(const Stmt& s) {
     const absl::string_view f = s.lanes_op == LanesOp::kShuffleXor ? "subgroupShuffleXor" : "subgroupShuffle";
     const VarInfo& v = kernel_.pool->var(s.var);
-    Line(absl::StrCat(GlslType(v.dtype), " ", GlslName(v.name), " = ", f, "(", expr_.Print(s.value), ", ", s.lane,
+    Line(absl::StrCat(expr_.Type(v.dtype), " ", GlslName(v.name), " = ", f, "(", expr_.Print(s.value), ", ", s.lane,
                       "u);"));
   }
 
@@ -209,7 +207,7 @@ class Printer {
         return If(s);
       case StmtKind::kLet: {
         const VarInfo& v = kernel_.pool->var(s.var);
-        Line(absl::StrCat(Precise(s.value) ? "precise " : "", GlslType(v.dtype), " ", GlslName(v.name), " = ",
+        Line(absl::StrCat(Precise(s.value) ? "precise " : "", expr_.Type(v.dtype), " ", GlslName(v.name), " = ",
                           expr_.Print(s.value), ";"));
         return absl::OkStatus();
       }
@@ -246,26 +244,6 @@ class Printer {
 };
 
 }  // namespace
-
-namespace {
-void AddDTypes(const Kernel& kernel, const std::vector<Stmt>& body, std::set<DType>& dtypes) {
-  for (const Stmt& s : body) {
-    for (ExprId id : ExprsOf(s)) {
-      for (Expr e : PostOrder(kernel.pool->at(id))) dtypes.insert(e.dtype());
-    }
-    AddDTypes(kernel, s.body, dtypes);
-    AddDTypes(kernel, s.otherwise, dtypes);
-  }
-}
-}  // namespace
-
-std::set<DType> DTypesOf(const Kernel& kernel) {
-  std::set<DType> dtypes;
-  for (const KernelParam& p : kernel.params) dtypes.insert({p.stored, p.type.dtype});
-  for (const Alloc& a : kernel.allocs) dtypes.insert(a.dtype);
-  for (const KernelPart& part : kernel.parts) AddDTypes(kernel, part.body, dtypes);
-  return dtypes;
-}
 
 absl::StatusOr<std::string> PrintGlsl(const Kernel& kernel, GlslAbi abi) { return Printer(kernel, abi).Print(); }
 

@@ -4,7 +4,6 @@
 // bindings: parameter i is the storage buffer at set 0, binding i. addresses: push constants hold one 64-bit reference
 // per parameter, in order.
 #pragma once
-#include <set>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -13,10 +12,6 @@
 namespace agc {
 
 enum class GlslAbi : uint8_t { kBindings, kAddresses };
-
-// Every dtype that a kernel stores, computes or keeps in an alloc: what decides which extensions and device features it
-// needs.
-std::set<DType> DTypesOf(const Kernel& kernel);
 
 // The kernel must be legalized: linear indices, no arithmetic narrower than 32 bits. Unimplemented for statements that
 // have no spelling yet (Tile), naming them.

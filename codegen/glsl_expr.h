@@ -11,6 +11,7 @@ absl::string_view GlslType(DType value);       // of a value in a register: u8 i
 absl::string_view GlslStored(DType element);   // of a buffer element: bool is uint8_t
 std::string GlslName(absl::string_view name);  // letters, digits and underscores, no keyword
 std::string GlslConstant(Scalar value);
+std::string Wrapped(std::string text);  // in parentheses unless it is a name, a literal or a call
 
 class GlslExpr {
  public:
@@ -19,8 +20,11 @@ class GlslExpr {
 
   std::string Print(ExprId id);
   std::string Convert(absl::string_view text, DType from, DType to);
-  std::string FromStored(absl::string_view text, DType stored);  // an element as it lies in memory, as a value
-  std::string ToStored(absl::string_view text, DType stored);    // and back
+  std::string Type(DType value) const;  // of a value in a register
+  std::string Constant(Scalar value) const;
+  std::string Stored(const KernelParam& param) const;  // of an element in memory
+  std::string Load(uint32_t param, ExprId index);      // an element as a value of its stored dtype
+  std::string Store(uint32_t param, ExprId index, const std::string& value);  // a statement
   std::string Element(uint32_t param, absl::string_view index) const;
   std::string AllocElement(uint32_t alloc, const std::vector<ExprId>& index);
   const std::set<std::string>& helpers() const { return helpers_; }  // functions that the spellings call
@@ -34,6 +38,8 @@ class GlslExpr {
   void Need(absl::string_view helper, DType type);
   std::string ToFloat(const std::string& text, DType from, DType to);
   std::string ToInt(const std::string& text, DType from, DType to);
+  std::string ToPair(const std::string& text, DType from, DType to);
+  bool Pair(DType t) const { return kernel_.int64_pairs && (t == DType::kI64 || t == DType::kU64); }
 
   const Kernel& kernel_;
   std::vector<std::string> access_;

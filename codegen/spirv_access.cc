@@ -33,6 +33,8 @@ enum SpvOpcode : uint32_t {
   kOpSelect = 169,
   kOpAtomicLoad = 227,
   kOpAtomicStore = 228,
+  kOpAtomicAnd = 240,
+  kOpAtomicOr = 241,
   kOpAtomicXor = 242,
   kOpPhi = 245,
   kOpCooperativeMatrixLoad = 4457,
@@ -197,7 +199,8 @@ void Step(Scan& s, uint32_t op, Operands w) {
   if (w.size() < 3) return;
   if (op == kOpAtomicLoad || op == kOpCooperativeMatrixLoad || op == kOpCooperativeMatrixLoadNV) Touch(s, w[2], kReads);
   if (op == kOpCooperativeMatrixStore || op == kOpCooperativeMatrixStoreNV) Touch(s, w[0], kWrites);
-  if (IsAtomicUpdate(op)) Touch(s, w[2], kReads | kWrites);
+  // Bits are set and cleared where narrow elements lie in words, and nobody reads what was there.
+  if (IsAtomicUpdate(op)) Touch(s, w[2], op == kOpAtomicAnd || op == kOpAtomicOr ? kWrites : kReads | kWrites);
 }
 
 }  // namespace

@@ -112,13 +112,12 @@ absl::StatusOr<rt::Entry> EntryOf(const Program& program, const Graph& graph, co
 void AddFeatures(const Kernel& kernel, std::set<std::string>& features) {
   features.insert(kernel.features.begin(), kernel.features.end());
   for (const KernelParam& p : kernel.params) {
-    if (SizeOf(p.stored) == 1) features.insert("storage_8bit");
-    if (SizeOf(p.stored) == 2) features.insert("storage_16bit");
+    const absl::string_view feature = StorageFeature(p.stored);
+    if (!feature.empty() && !p.packed) features.insert(std::string(feature));
   }
   for (DType t : DTypesOf(kernel)) {
-    if (t == DType::kF16) features.insert("shader_float16");
     if (t == DType::kF64) features.insert("shader_float64");
-    if (t == DType::kI64 || t == DType::kU64) features.insert("shader_int64");
+    if ((t == DType::kI64 || t == DType::kU64) && !kernel.int64_pairs) features.insert("shader_int64");
   }
 }
 
@@ -173,6 +172,11 @@ absl::StatusOr<rt::Bundle> CompileProgram(Program program, const Target& target,
     variant.entries.push_back(std::move(entry));
   }
   variant.requires_ = RequirementsOf(program, variant, target, options);
+  for (const std::string& feature : variant.requires_.features) {
+    if (target.has(feature)) continue;
+    return absl::ResourceExhaustedError(absl::StrCat(program.name, " needs ", feature, ", which ", target.name,
+                                                     " lacks", feature == "shader_float64" ? "; cast f64 to f32" : ""));
+  }
   bundle.variants.push_back(std::move(variant));
   const StateLayout layout = LayoutStates(program, target);
   bundle.state_bytes = static_cast<uint64_t>(layout.bytes);

@@ -38,6 +38,7 @@ Kernel Clone(const Kernel& k) {
   copy.local = k.local;
   copy.features = k.features;
   copy.wide_index = k.wide_index;
+  copy.int64_pairs = k.int64_pairs;
   copy.precise = k.precise;
   copy.loc = k.loc;
   return copy;
@@ -59,6 +60,26 @@ std::vector<ExprId> ExprsOf(const Stmt& s) {
   }
   for (ExprId id : s.index) all.push_back(id);
   return all;
+}
+
+namespace {
+void AddDTypes(const Kernel& kernel, const std::vector<Stmt>& body, std::set<DType>& dtypes) {
+  for (const Stmt& s : body) {
+    for (ExprId id : ExprsOf(s)) {
+      for (Expr e : PostOrder(kernel.pool->at(id))) dtypes.insert(e.dtype());
+    }
+    AddDTypes(kernel, s.body, dtypes);
+    AddDTypes(kernel, s.otherwise, dtypes);
+  }
+}
+}  // namespace
+
+std::set<DType> DTypesOf(const Kernel& kernel) {
+  std::set<DType> dtypes;
+  for (const KernelParam& p : kernel.params) dtypes.insert({p.stored, p.type.dtype});
+  for (const Alloc& a : kernel.allocs) dtypes.insert(a.dtype);
+  for (const KernelPart& part : kernel.parts) AddDTypes(kernel, part.body, dtypes);
+  return dtypes;
 }
 
 }  // namespace agc

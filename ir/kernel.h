@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -89,6 +90,7 @@ struct KernelParam {
   DType stored = DType::kF32;
   KernelAccess access = KernelAccess::kRead;
   bool linear = false;  // legalize has run: one index, the linear element
+  bool packed = false;  // legalize: elements of 8 or 16 bits lie in words of 32, which stores change bitwise
   bool coherent = false;
   bool restrict_ = false;  // proven disjoint from every other parameter
   int64_t align = 16;
@@ -109,6 +111,7 @@ struct Kernel {
   std::array<int64_t, 3> local = {1, 1, 1};
   std::vector<std::string> features = {};  // target features the tree uses, sorted
   bool wide_index = false;                 // legalize: some address needs 64 bits
+  bool int64_pairs = false;                // legalize: 64-bit integers are computed as two of 32 bits
   bool precise = false;                    // products and sums stay apart: no fused multiply-add
   Loc loc = {};
 
@@ -117,6 +120,9 @@ struct Kernel {
 };
 
 Kernel Clone(const Kernel& kernel);
+
+// Every dtype that a kernel stores, computes or keeps in an alloc: what decides which device features it needs.
+std::set<DType> DTypesOf(const Kernel& kernel);
 
 // The Exprs a statement itself holds (not those of nested statements), for passes that read or replace them all.
 std::vector<ExprId*> ExprsOf(Stmt& stmt);

@@ -49,7 +49,7 @@ constexpr absl::string_view kMaxGlsl = "$t agc_max($t a, $t b) { return mix(b, a
 constexpr absl::string_view kMinGlsl = "$t agc_min($t a, $t b) { return mix(b, a, a < b || isnan(a)); }\n";
 // Finite for every finite argument: some drivers overflow beyond about 44.
 constexpr absl::string_view kTanhGlsl = "$t agc_tanh($t x) { return isnan(x) ? x : tanh(clamp(x, -15.0, 15.0)); }\n";
-constexpr absl::string_view kSignGlsl = "$t agc_sign($t x) { return isnan(x) ? x : sign(x); }\n";
+constexpr absl::string_view kSignGlsl = "$t agc_sign($t x) { return x > 0.0 ? $t(1) : x < 0.0 ? $t(-1) : x; }\n";
 // IEEE pow; GLSL's is undefined for a negative base, so the sign is handled apart and small whole exponents multiply.
 constexpr absl::string_view kPowGlsl = R"(float agc_pow(float x, float y) {
   if (y == 0.0 || x == 1.0) return 1.0;
@@ -112,7 +112,7 @@ constexpr absl::string_view kMulhiGlsl = R"($t agc_mulhi($t a, $t b) {
 
 // clang-format off
 constexpr ScalarOp kOps[] = {
-    {.name = "abs", .f = [](F x) { return std::abs(x[0]); }, .i = [](DType, I x) { return x[0] < 0 ? 0 - x[0] : x[0]; },
+    {.name = "abs", .f = [](F x) { return std::abs(x[0]); }, .i = [](DType t, I x) { return IsSigned(t) && x[0] < 0 ? int64_t(0 - uint64_t(x[0])) : x[0]; },
      .glsl = "abs($0)", .glsl_int = "$0 < 0 ? 0 - $0 : $0", .doc = "Absolute value; the smallest integer stays itself."},
     {.name = "add", .arity = 2, .f = [](F x) { return x[0] + x[1]; }, .i = [](DType, I x) { return int64_t(uint64_t(x[0]) + uint64_t(x[1])); },
      .infix = "+", .glsl = "$0 + $1", .doc = "Sum; integers wrap."},
@@ -166,7 +166,7 @@ constexpr ScalarOp kOps[] = {
      .glsl = "agc_shl($0, $1)", .glsl_helper = kShlGlsl, .doc = "Left shift; by the width or more gives 0."},
     {.name = "shr", .arity = 2, .domain = D::kInt, .i = [](DType t, I x) { return Shift(t, x[0], x[1], false); },
      .glsl = "agc_shr($0, $1)", .glsl_helper = kShrGlsl, .doc = "Right shift, arithmetic for signed."},
-    {.name = "sign", .f = [](F x) { return Sign(x[0]); }, .i = [](DType, I x) { return int64_t{x[0] > 0} - int64_t{x[0] < 0}; },
+    {.name = "sign", .f = [](F x) { return Sign(x[0]); }, .i = [](DType t, I x) { return IsSigned(t) ? int64_t{x[0] > 0} - int64_t{x[0] < 0} : int64_t{x[0] != 0}; },
      .glsl = "agc_sign($0)", .glsl_int = "$t($0 > 0) - $t($0 < 0)", .glsl_helper = kSignGlsl, .doc = "-1, 0 or 1; NaN stays."},
     {.name = "sin", .domain = D::kFloat, .f = [](F x) { return std::sin(x[0]); }, .glsl = "sin($0)", .glsl_f64 = false, .cost = 8, .doc = "Sine of radians."},
     {.name = "sqrt", .domain = D::kFloat, .f = [](F x) { return std::sqrt(x[0]); }, .glsl = "sqrt($0)", .cost = 4, .doc = "Square root."},

@@ -99,6 +99,11 @@ bool Target::has(absl::string_view feature) const {
   return std::binary_search(features.begin(), features.end(), feature);
 }
 
+absl::string_view StorageFeature(DType stored) {
+  const int64_t bytes = SizeOf(stored);
+  return bytes == 1 ? "storage_8bit" : bytes == 2 ? "storage_16bit" : "";
+}
+
 absl::StatusOr<Target> ParseTarget(absl::string_view text) {
   Target target;
   int line_number = 0;

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "ir/type.h"
 
 namespace agc {
 
@@ -32,6 +33,9 @@ struct Target {
   bool has(absl::string_view feature) const;
   bool cpu() const { return kind == DeviceKind::kCpu; }
 };
+
+// The feature that buffers of a dtype need of a device, "storage_8bit" or "storage_16bit"; empty: none.
+absl::string_view StorageFeature(DType stored);
 
 absl::StatusOr<Target> ParseTarget(absl::string_view text);  // errors name the line
 std::string ToString(const Target& target);

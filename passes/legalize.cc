@@ -1,7 +1,10 @@
 // legalize: logical accesses become linear element addresses of the stored form, by the storage rows; arithmetic on
-// dtypes narrower than 32 bits is widened; addresses that may pass 32 bits mark the kernel. Guards of loads stay.
+// dtypes narrower than 32 bits is widened; addresses that may pass 32 bits mark the kernel. Guards of loads stay. Where
+// the target cannot store elements of 8 or 16 bits, buffers of them are marked as packed in words; where it has no
+// 64-bit integers, kernels that use them as computing with pairs.
 //   store %y[i, j] = %x[i, j]      =>      store %y[20*i + j] = %x[20*i + j]
 #include <algorithm>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "ir/address.h"
@@ -18,7 +21,8 @@ DType Widened(DType t) { return IsFloat(t) ? DType::kF32 : IsSigned(t) ? DType::
 
 class KernelLegalizer {
  public:
-  KernelLegalizer(Kernel& kernel, std::vector<const Buffer*> rows) : kernel_(kernel), rows_(std::move(rows)) {
+  KernelLegalizer(Kernel& kernel, std::vector<const Buffer*> rows, const Target& target)
+      : kernel_(kernel), rows_(std::move(rows)), target_(target) {
     substitution_.pool = kernel.pool.get();
     substitution_.context = this;
     substitution_.hooks.emplace_back(ExprKind::kLoad, [](void* self, Expr original, Index args) {
@@ -34,7 +38,12 @@ class KernelLegalizer {
       KernelParam& p = kernel_.params[i];
       p.type = {p.type.dtype, {StoredElements(*rows_[i])}};
       p.linear = true;
+      const absl::string_view feature = StorageFeature(p.stored);
+      p.packed = !feature.empty() && !target_.has(feature);
     }
+    const std::set<DType> dtypes = DTypesOf(kernel_);
+    const bool wide_integers = dtypes.count(DType::kI64) + dtypes.count(DType::kU64) != 0;
+    kernel_.int64_pairs = wide_integers && !target_.has("shader_int64");
   }
 
  private:
@@ -84,6 +93,7 @@ class KernelLegalizer {
 
   Kernel& kernel_;
   std::vector<const Buffer*> rows_;
+  const Target& target_;
   Substitution substitution_ = {};
 };
 
@@ -114,7 +124,7 @@ absl::Status Bind(const Program& program, std::vector<std::vector<const Buffer*>
 
 }  // namespace
 
-absl::StatusOr<bool> Legalize(Program& program, PassContext&) {
+absl::StatusOr<bool> Legalize(Program& program, PassContext& context) {
   std::vector<std::vector<const Buffer*>> rows;
   AGC_RETURN_IF_ERROR(Bind(program, rows));
   bool changed = false;
@@ -123,7 +133,7 @@ absl::StatusOr<bool> Legalize(Program& program, PassContext&) {
     const bool done =
         std::all_of(kernel.params.begin(), kernel.params.end(), [](const KernelParam& p) { return p.linear; });
     if (rows[k].empty() || done) continue;
-    KernelLegalizer(kernel, rows[k]).Run();
+    KernelLegalizer(kernel, rows[k], context.target).Run();
     if (kernel.wide_index) {
       return ErrorAt(kernel.loc, absl::StrCat("@", kernel.name, ": an address passes 32 bits; split the tensor"),
                      absl::StatusCode::kUnimplemented);

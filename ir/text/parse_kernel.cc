@@ -40,6 +40,7 @@ class KernelParser {
       c_.Fail(at_access, absl::StrCat("expected read, write or read_write, found ", access));
     if (c_.Accept("stored")) p.stored = c_.TypeName("the stored type");
     p.linear = c_.Accept("linear");
+    p.packed = c_.Accept("packed");
     p.coherent = c_.Accept("coherent");
     p.restrict_ = c_.Accept("restrict");
     if (c_.Accept("align")) p.align = c_.Int("an alignment", 1, int64_t{1} << 32);
@@ -73,6 +74,7 @@ class KernelParser {
       c_.List("]", [&] { kernel_.features.push_back(c_.Word("a feature")); });
     }
     kernel_.wide_index = c_.Accept("wide_index");
+    kernel_.int64_pairs = c_.Accept("int64_pairs");
     kernel_.precise = c_.Accept("precise");
     if (c_.Accept("label")) kernel_.label = c_.String("a label");
     kernel_.loc = c_.OptionalLoc(kernel_.loc);

@@ -72,7 +72,8 @@ class KernelPrinter {
       const KernelParam& p = kernel_.params[i];
       absl::StrAppend(&out_, i == 0 ? "" : ", ", names_.buffers[i], ": ", ToString(p.type), " ", Name(p.access));
       if (p.stored != p.type.dtype) absl::StrAppend(&out_, " stored ", Name(p.stored));
-      absl::StrAppend(&out_, p.linear ? " linear" : "", p.coherent ? " coherent" : "", p.restrict_ ? " restrict" : "");
+      absl::StrAppend(&out_, p.linear ? " linear" : "", p.packed ? " packed" : "", p.coherent ? " coherent" : "",
+                      p.restrict_ ? " restrict" : "");
       if (p.align != 16) absl::StrAppend(&out_, " align ", p.align);
     }
     absl::StrAppend(&out_, ") local ", IntList(kernel_.local));
@@ -80,7 +81,8 @@ class KernelPrinter {
       const auto each = [](std::string* out, const std::string& f) { absl::StrAppend(out, Word(f)); };
       absl::StrAppend(&out_, " features [", absl::StrJoin(kernel_.features, ", ", each), "]");
     }
-    absl::StrAppend(&out_, kernel_.wide_index ? " wide_index" : "", kernel_.precise ? " precise" : "");
+    absl::StrAppend(&out_, kernel_.wide_index ? " wide_index" : "", kernel_.int64_pairs ? " int64_pairs" : "",
+                    kernel_.precise ? " precise" : "");
     if (options_.labels && !kernel_.label.empty()) absl::StrAppend(&out_, " label ", Quote(kernel_.label));
     absl::StrAppend(&out_, LocSuffix(kernel_.loc, options_), " {\n");
   }
