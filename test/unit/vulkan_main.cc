@@ -4,10 +4,14 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "gtest/gtest.h"
 
 namespace agc::test {
+
+bool layers = true;
+
 namespace {
 
 rt::Device* opened = nullptr;
@@ -30,7 +34,7 @@ class NoMessages : public testing::EmptyTestEventListener {
 
 rt::Device& TheDevice() {
   if (opened != nullptr) return *opened;
-  rt::StatusOr<rt::Device> device = rt::Device::Open({.validation = true});
+  rt::StatusOr<rt::Device> device = rt::Device::Open({.validation = layers});
   if (!device.ok()) {
     std::fprintf(stderr, "%s\n", device.status().ToString().c_str());
     std::exit(1);
@@ -54,8 +58,10 @@ const Target& TheTarget() {
 
 }  // namespace agc::test
 
+// --without-layers: for machines that have a device but no validation layer.
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
+  agc::test::layers = argc < 2 || std::strcmp(argv[1], "--without-layers") != 0;
   // The layer leaks a little; loaded for good, its frames have a name that test/lsan.supp can match.
   dlopen("libVkLayer_khronos_validation.so", RTLD_LAZY | RTLD_NODELETE);
   // Listeners hear of an end in reverse order: this one speaks before the printers have closed the test.

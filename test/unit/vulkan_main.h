@@ -9,6 +9,8 @@
 
 namespace agc::test {
 
+extern bool layers;  // whether the device is opened with the validation layer
+
 // Opened on first use; where there is no device, or no validation layer, the program ends with status 1.
 rt::Device& TheDevice();
 // What the device says of itself, parsed.

@@ -1,7 +1,7 @@
 #!/bin/bash
 # What is measured on a GPU machine, in one go, from carried binaries: trains LeNet-5 (the check), profiles its step, and
-# runs `agc check` over the modules beside it. Usage: tools/bench/on_device.sh DIR, where DIR holds agc, lenet5,
-# profile_entry and the shared libraries they need.
+# runs `agc check` over the modules beside it and the tests of DIR. Usage: tools/bench/on_device.sh DIR, where DIR holds
+# agc, lenet5, profile_entry, the shared libraries they need and any e2e_*_test.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 dir=$1
@@ -18,4 +18,9 @@ for model in "$here"/models/*.agir; do
     echo "== check $(basename "$model") $abi"
     "$dir/agc" check "$model" --abi $abi --trusted
   done
+done
+for test in "$dir"/e2e_*_test; do
+  [ -x "$test" ] || continue
+  echo "== $(basename "$test")"
+  "$test" --without-layers --gtest_brief=1
 done
