@@ -1,7 +1,7 @@
 // contract: sums of products by register tiles. Each invocation computes tm x tn outputs; M and N are the output axes
-// of one side each, flattened, N the side whose axis is contiguous in the output, so that neighbouring invocations
-// store neighbours. Left operands then depend on workgroup and loop variables only: one uniform load serves all lanes.
-// No shared memory, no barriers: what suits a CPU-like target (docs/performance.md).
+// of one side each, flattened (contract_shape.h). Left operands then depend on workgroup and loop variables only: one
+// uniform load serves all lanes. No shared memory, no barriers: what suits a CPU-like target (docs/performance.md); for
+// GPUs see tiles.cc.
 //   for workgroup (n tiles, m tiles, batch x part), local t:
 //     acc[i][j] = 0;   for k axes:  a_i = left(m_i, k), b_j = right(n_j, k);  acc[i][j] += a_i * b_j
 //     stores with the accumulators in place of the stage
@@ -11,9 +11,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "ir/address.h"
 #include "ir/base/status.h"
-#include "passes/schedules/tools.h"
+#include "passes/schedules/contract_shape.h"
 
 namespace agc {
 namespace {
@@ -21,74 +20,6 @@ namespace {
 constexpr int64_t kMaxTaps = 8;       // positions of the last reduction axis that may be written out
 constexpr int64_t kMaxTile = 64;      // accumulators of an invocation that candidates use
 constexpr int64_t kMaxAccesses = 96;  // loads and stores of its epilogue
-
-struct Shape {
-  std::vector<VarId> batch = {}, m = {}, n = {}, k = {};
-  bool swapped = false;  // the left side of the tile is the stage's second value
-};
-
-int64_t StrideIn(const Nest& nest, const NestStore& store, VarId axis) {
-  std::vector<Expr> index;
-  for (ExprId id : store.index) index.push_back(nest.at(id));
-  const Expr linear = LinearIndex(*nest.pool, nest.params[store.param].type, index);
-  for (size_t i = 0; i < linear.node().args.size(); ++i) {
-    if (linear.is(ExprKind::kLin) && linear.arg(static_cast<int>(i)) == nest.pool->Var(axis))
-      return linear.node().coefs[i];
-  }
-  return linear == nest.pool->Var(axis) ? 1 : 0;
-}
-
-// The largest stride that an axis has in the loads of both sides: K axes run in memory order.
-int64_t StrideInLoads(const Nest& nest, const NestStage& stage, VarId axis) {
-  int64_t stride = 0;
-  for (ExprId side : stage.values) {
-    for (Expr e : PostOrder(nest.at(side))) {
-      if (!e.is(ExprKind::kLoad)) continue;
-      std::vector<Expr> index;
-      for (size_t i = 0; i + 1 < e.node().args.size(); ++i) index.push_back(e.arg(static_cast<int>(i)));
-      const Expr linear = LinearIndex(*nest.pool, nest.params[e.node().ref].type, index);
-      for (size_t i = 0; i < linear.node().args.size() && linear.is(ExprKind::kLin); ++i) {
-        if (linear.arg(static_cast<int>(i)) == nest.pool->Var(axis))
-          stride = std::max(stride, std::abs(linear.node().coefs[i]));
-      }
-      if (linear == nest.pool->Var(axis)) stride = std::max<int64_t>(stride, 1);
-    }
-  }
-  return stride;
-}
-
-Shape ShapeOf(const Nest& nest) {
-  const ContractAxes axes = ClassifyContraction(nest, nest.stages[0]);
-  Shape shape{axes.batch, axes.m, axes.n, axes.k};
-  const NestStore& store = nest.stores[0];
-  const auto contiguous = [&](const std::vector<VarId>& side) {
-    return std::any_of(side.begin(), side.end(), [&](VarId v) { return StrideIn(nest, store, v) == 1; });
-  };
-  if (contiguous(shape.m) || shape.n.empty()) {
-    std::swap(shape.m, shape.n);
-    shape.swapped = true;
-  }
-  const auto by_store = [&](VarId a, VarId b) { return StrideIn(nest, store, a) > StrideIn(nest, store, b); };
-  for (std::vector<VarId>* side : {&shape.batch, &shape.m, &shape.n})
-    std::stable_sort(side->begin(), side->end(), by_store);
-  std::stable_sort(shape.k.begin(), shape.k.end(), [&](VarId a, VarId b) {
-    return StrideInLoads(nest, nest.stages[0], a) > StrideInLoads(nest, nest.stages[0], b);
-  });
-  return shape;
-}
-
-bool Matches(const Nest& nest) {
-  if (nest.stages.size() != 1 || nest.stages[0].kind != StageKind::kContract || nest.stores.empty()) return false;
-  if (!ReadsStagesPlainly(nest)) return false;
-  std::vector<VarId> axes = nest.components[0].axes;
-  std::sort(axes.begin(), axes.end());
-  for (const NestStore& store : nest.stores) {
-    std::vector<VarId> own = StoreAxes(nest, store);
-    std::sort(own.begin(), own.end());
-    if (own != axes) return false;
-  }
-  return true;
-}
 
 absl::Status Legal(const Nest& nest, const Schedule& s, const Target& target) {
   const int64_t local = s.Int("local", 32), tm = s.Int("tm", 4), tn = s.Int("tn", 1);
@@ -101,7 +32,7 @@ absl::Status Legal(const Nest& nest, const Schedule& s, const Target& target) {
   if (s.Int("split", 1) < 1)
     return absl::InvalidArgumentError(
         absl::StrCat(nest.name, ": split is ", s.Int("split", 1), ", expected 1 or more"));
-  const Shape shape = ShapeOf(nest);
+  const ContractShape shape = ShapeOf(nest);
   const int64_t mt = (Extent(nest, shape.m) + tm - 1) / tm, z = Extent(nest, shape.batch) * s.Int("split", 1);
   if (mt > target.max_groups_y || z > target.max_groups_z) {
     return absl::ResourceExhaustedError(absl::StrCat(nest.name, ": ", mt, " x ", z,
@@ -139,7 +70,7 @@ double CostOfTile(int64_t m, int64_t n, int64_t innermost, int64_t taps, int64_t
 }
 
 std::vector<Schedule> Candidates(const Nest& nest, const Target& target) {
-  const Shape shape = ShapeOf(nest);
+  const ContractShape shape = ShapeOf(nest);
   const int64_t m = Extent(nest, shape.m), n = Extent(nest, shape.n), batch = Extent(nest, shape.batch);
   const int64_t lanes = std::max<int64_t>(target.subgroup_size, 1),
                 most = std::min(target.max_invocations, target.max_local_x);
@@ -174,7 +105,7 @@ std::vector<Schedule> Candidates(const Nest& nest, const Target& target) {
 }
 
 double Cost(const Nest& nest, const Schedule& s, const Target& target) {
-  const Shape shape = ShapeOf(nest);
+  const ContractShape shape = ShapeOf(nest);
   const double tm = static_cast<double>(s.Int("tm", 4)), tn = static_cast<double>(s.Int("tn", 1));
   const double outputs = static_cast<double>(Extent(nest, nest.components[0].axes));
   const double per_product = 1 + 1 / tm + 1 / tn;  // one multiply-add, its share of two loads
@@ -185,7 +116,7 @@ double Cost(const Nest& nest, const Schedule& s, const Target& target) {
 // One kernel under construction.
 class Tile {
  public:
-  Tile(const Nest& nest, const Shape& shape, const Target& target, int64_t split)
+  Tile(const Nest& nest, const ContractShape& shape, const Target& target, int64_t split)
       : nest_(nest),
         stage_(nest.stages[0]),
         shape_(shape),
@@ -199,10 +130,7 @@ class Tile {
         n_(Extent(nest, shape.n)),
         z_(Extent(nest, shape.batch)) {}
 
-  // The value to store is made by `store` from (flat m, flat n, flat batch, part, axes, accumulator).
-  using Store = absl::FunctionRef<void(KernelBuilder&, const AxisMap&, Expr m, Expr n, Expr batch, Expr part, Expr sum,
-                                       std::vector<Stmt>& body)>;
-  absl::StatusOr<Kernel> Build(Store store) {
+  absl::StatusOr<Kernel> Build(StoreSum store) {
     const int64_t nt = (n_ + tn_ * local_ - 1) / (tn_ * local_), mt = (m_ + tm_ - 1) / tm_, zt = z_ * split_;
     if (nt > target_.max_groups_x)
       return absl::ResourceExhaustedError(
@@ -290,7 +218,7 @@ class Tile {
         [&](int64_t i, int64_t j) { body.push_back(SetAlloc(sum_, At(i, j), b_.Read(sum_, At(i, j)) + a[i] * c[j])); });
   }
 
-  void EmitStores(Store store, std::vector<Stmt>& body) {
+  void EmitStores(StoreSum store, std::vector<Stmt>& body) {
     const bool whole = n_ % tn_ == 0;  // then a group of columns is inside or outside as one
     std::vector<Stmt> all =
         b_.Below(quad_, whole ? n_ / tn_ : quad_.node().hi + 1, "q", /*uniform=*/false, [&](Expr quad) {
@@ -304,7 +232,7 @@ class Tile {
     Append(body, std::move(all));
   }
 
-  std::vector<Stmt> EmitRow(Store store, int64_t i, Expr m, Expr quad) {
+  std::vector<Stmt> EmitRow(StoreSum store, int64_t i, Expr m, Expr quad) {
     std::vector<Stmt> columns;
     for (int64_t j = 0; j < tn_; ++j) {
       Append(columns, b_.Below(quad * tn_ + j, n_, "n", /*uniform=*/false, [&](Expr n) {
@@ -336,7 +264,7 @@ class Tile {
 
   const Nest& nest_;
   const NestStage& stage_;
-  const Shape& shape_;
+  const ContractShape& shape_;
   const Target& target_;
   int64_t split_;
   KernelBuilder b_;
@@ -346,78 +274,14 @@ class Tile {
   std::vector<Expr> row_ = {}, column_ = {};
 };
 
-// The nest that adds the parts: the stage becomes a reduction over the scratch buffer, everything else stays.
-Nest FinishNest(const Nest& nest, const Shape& shape, const TensorType& scratch) {
-  Nest finish = Clone(nest);
-  finish.name = absl::StrCat(nest.name, "_finish");
-  const auto at = static_cast<uint32_t>(
-      std::count_if(nest.params.begin(), nest.params.end(), [](const NestParam& p) { return !p.written; }));
-  finish.params.insert(finish.params.begin() + at, {"parts", scratch, false});
-  for (NestStore& store : finish.stores) ++store.param;
-  ExprPool& pool = *finish.pool;
-  const auto flatten = [&](const std::vector<VarId>& axes) {
-    Expr flat = pool.Int(0);
-    for (VarId v : axes) flat = flat * finish.extent(v) + pool.Var(v);
-    return flat;
-  };
-  NestStage& stage = finish.stages[0];
-  stage.kind = StageKind::kReduce;
-  stage.over = {finish.AddAxis("part", scratch.dims[0])};
-  const std::vector<Expr> index = {pool.Var(stage.over[0]), flatten(shape.batch), flatten(shape.m), flatten(shape.n)};
-  stage.values = {pool.Load(at, index, scratch.dtype).id};
-  finish.schedule = Schedule{.family = "pointwise"};
-  finish.schedule.Set("local", nest.schedule.Int("local", 32));
-  return finish;
-}
-
-absl::StatusOr<Built> BuildSplit(const Nest& nest, const Shape& shape, const Target& target, int64_t split) {
-  const int64_t first = nest.extent(shape.k[0]), per = (first + split - 1) / split;
-  split = (first + per - 1) / per;  // no part is empty
-  const TensorType scratch{nest.components[0].dtype,
-                           {split, Extent(nest, shape.batch), Extent(nest, shape.m), Extent(nest, shape.n)}};
-  // The tile kernel reads the nest's inputs and writes the partial sums.
-  Nest partial = Clone(nest);
-  partial.name = absl::StrCat(nest.name, "_parts");
-  std::vector<int32_t> args;
-  partial.params.clear();
-  for (size_t i = 0; i < nest.params.size(); ++i) {
-    if (nest.params[i].written) continue;
-    partial.params.push_back(nest.params[i]);
-    args.push_back(static_cast<int32_t>(i));
-  }
-  const auto out = static_cast<uint32_t>(partial.params.size());
-  partial.params.push_back({"parts", scratch, true});
-  args.push_back(-1);
-  partial.stores.clear();
-  Tile tile(partial, shape, target, split);
-  AGC_ASSIGN_OR_RETURN(Kernel parts, tile.Build([&](KernelBuilder&, const AxisMap&, Expr m, Expr n, Expr batch,
-                                                    Expr part, Expr sum, std::vector<Stmt>& body) {
-    body.push_back(SetBuffer(out, {part, batch, m, n}, sum));
-  }));
-  const Nest finish = FinishNest(nest, shape, scratch);
-  AGC_ASSIGN_OR_RETURN(Built built, kPointwiseFamily.build(finish, target));
-  std::vector<int32_t> finish_args(args.begin(), args.end());
-  for (size_t i = 0; i < nest.params.size(); ++i) {
-    if (nest.params[i].written) finish_args.push_back(static_cast<int32_t>(i));
-  }
-  built.kernels[0].args = std::move(finish_args);
-  built.kernels.insert(built.kernels.begin(), BuiltKernel{std::move(parts), std::move(args)});
-  built.scratch.push_back({"parts", scratch});
-  return built;
-}
-
 absl::StatusOr<Built> Build(const Nest& nest, const Target& target) {
-  const Shape shape = ShapeOf(nest);
-  const int64_t split = shape.k.empty() ? 1 : std::min(nest.schedule.Int("split", 1), nest.extent(shape.k[0]));
-  if (split > 1) return BuildSplit(nest, shape, target, split);
-  Tile tile(nest, shape, target, 1);
-  AGC_ASSIGN_OR_RETURN(Kernel kernel, tile.Build([&](KernelBuilder& b, const AxisMap& axes, Expr, Expr, Expr, Expr,
-                                                     Expr sum, std::vector<Stmt>& body) {
-    b.EmitStores(StoresOf(nest), axes, {{0, sum}}, body);
-  }));
-  Built built;
-  built.kernels.push_back({std::move(kernel), SameArgs(nest)});
-  return built;
+  const ContractShape shape = ShapeOf(nest);
+  const int64_t first = shape.k.empty() ? 1 : nest.extent(shape.k[0]);
+  const int64_t per = (first + nest.schedule.Int("split", 1) - 1) / nest.schedule.Int("split", 1);
+  const int64_t split = (first + per - 1) / per;  // no part is empty
+  return BuildContraction(nest, shape, split, target, [&](const Nest& n, int64_t parts, StoreSum store) {
+    return Tile(n, shape, target, parts).Build(store);
+  });
 }
 
 constexpr ScheduleParam kParams[] = {{"tm", 4, "rows of an invocation's tile"},
@@ -431,7 +295,7 @@ constexpr ScheduleParam kParams[] = {{"tm", 4, "rows of an invocation's tile"},
 const ScheduleFamily kContractFamily = {
     .name = "contract",
     .params = kParams,
-    .matches = Matches,
+    .matches = IsContraction,
     .legal = Legal,
     .candidates = Candidates,
     .cost = Cost,

@@ -2,7 +2,7 @@
 
 namespace agc {
 namespace {
-constexpr const ScheduleFamily* kFamilies[] = {&kContractFamily, &kRowsFamily, &kPointwiseFamily};
+constexpr const ScheduleFamily* kFamilies[] = {&kTilesFamily, &kContractFamily, &kRowsFamily, &kPointwiseFamily};
 }
 
 absl::Span<const ScheduleFamily* const> ScheduleFamilies() { return kFamilies; }

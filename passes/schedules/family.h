@@ -37,13 +37,14 @@ struct ScheduleFamily {
   absl::Span<const ScheduleParam> params = {};
   bool (*matches)(const Nest&) = nullptr;
   absl::Status (*legal)(const Nest&, const Schedule&, const Target&) = nullptr;  // the error says limit and value
-  std::vector<Schedule> (*candidates)(const Nest&, const Target&) = nullptr;  // best first, never empty if it matches
-  double (*cost)(const Nest&, const Schedule&, const Target&) = nullptr;      // estimated microseconds
-  absl::StatusOr<Built> (*build)(const Nest&, const Target&) = nullptr;       // reads nest.schedule
+  std::vector<Schedule> (*candidates)(const Nest&,
+                                      const Target&) = nullptr;           // best first; empty: none suits the target
+  double (*cost)(const Nest&, const Schedule&, const Target&) = nullptr;  // estimated microseconds
+  absl::StatusOr<Built> (*build)(const Nest&, const Target&) = nullptr;   // reads nest.schedule
   absl::string_view doc = {};
 };
 
-extern const ScheduleFamily kPointwiseFamily, kRowsFamily, kContractFamily;
+extern const ScheduleFamily kPointwiseFamily, kRowsFamily, kContractFamily, kTilesFamily;
 absl::Span<const ScheduleFamily* const> ScheduleFamilies();  // in order of preference
 const ScheduleFamily* FindFamily(absl::string_view name);    // nullptr if unknown
 

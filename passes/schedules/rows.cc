@@ -83,7 +83,11 @@ std::vector<Schedule> Candidates(const Nest& nest, const Target& target) {
     return s;
   };
   int64_t wide = kCombineGroup;
-  while (wide * 2 <= std::min<int64_t>(most, target.cpu() ? 64 : 256) && wide * 2 <= length) wide *= 2;
+  while (wide * 2 <= std::min<int64_t>(most, target.cpu()                  ? 64
+                                             : rows < target.compute_units ? 1024
+                                                                           : 256) &&
+         wide * 2 <= length)
+    wide *= 2;
   const Schedule serial = with(std::min<int64_t>(most, 32), 1), parallel = with(wide, wide);
   // A row to an invocation when that fills the device and rows are short; a CPU has few lanes to fill.
   const bool prefer_serial = wide > most || length < 16 || (rows >= lanes && length <= (target.cpu() ? 4096 : 32));

@@ -86,6 +86,7 @@ void CheckCases(const std::vector<ScheduleCase>& cases, int expected_unfit) {
 
 TEST(Schedules, Pointwise) { CheckCases(PointwiseCases(), 0); }
 TEST(Schedules, Rows) { CheckCases(RowsCases(), 16); }
+TEST(Schedules, Tiles) { CheckCases(TilesCases(), 15); }
 TEST(Schedules, Contract) { CheckCases(ContractCases(), 24); }
 
 // The default schedules of a device whose grids fold run on the real one, too.

@@ -87,12 +87,8 @@ inline std::vector<ScheduleCase> RowsCases() {
   return all;
 }
 
-inline std::vector<ScheduleCase> ContractCases() {
-  const std::vector<std::string> all = {
-      "contract {tm = 4, tn = 1, local = 8, split = 1}", "contract {tm = 1, tn = 1, local = 1, split = 1}",
-      "contract {tm = 3, tn = 2, local = 8, split = 1}", "contract {tm = 4, tn = 4, local = 4, split = 1}",
-      "contract {tm = 2, tn = 2, local = 8, split = 3}", "contract {tm = 4, tn = 1, local = 8, split = 100}",
-      "contract {tm = 2, tn = 2, local = 8, taps = 1}",  "contract {tm = 2, tn = 1, local = 8, taps = 1, split = 2}"};
+// Contractions that meet the edges of every family for them.
+inline std::vector<ScheduleCase> ContractionCases(const std::vector<std::string>& all) {
   return {{MatmulGraph(1, 1, 1), all},    // all edges
           {MatmulGraph(4, 5, 8), all},    // exactly one tile of the first schedule
           {MatmulGraph(5, 5, 9), all},    // one more
@@ -106,6 +102,22 @@ inline std::vector<ScheduleCase> ContractCases() {
           {ConvGraph("conv2d", "[1,1,5,5]", "[2,1,5,5]", "[1,2,5,5]", "pad = [2, 2, 2, 2]"), all},
           {ConvGraph("conv2d_input_grad", "[2,4,4,4]", "[4,3,3,3]", "[2,3,6,6]", "input = [2, 3, 6, 6]"), all},
           {ConvGraph("conv2d_weight_grad", "[3,2,6,6]", "[3,4,4,4]", "[4,2,3,3]", "weight = [4, 2, 3, 3]"), all}};
+}
+
+inline std::vector<ScheduleCase> TilesCases() {
+  return ContractionCases({"tiles {bm = 4, bn = 8, bk = 5, tm = 1, tn = 1}",
+                           "tiles {bm = 4, bn = 4, bk = 2, tm = 2, tn = 4}",
+                           "tiles {bm = 4, bn = 4, bk = 4, tm = 2, tn = 2, ks = 4}",
+                           "tiles {bm = 2, bn = 8, bk = 4, tm = 1, tn = 2, split = 3}",
+                           "tiles {bm = 6, bn = 10, bk = 2, tm = 3, tn = 5, ks = 2, split = 100}"});
+}
+
+inline std::vector<ScheduleCase> ContractCases() {
+  return ContractionCases(
+      {"contract {tm = 4, tn = 1, local = 8, split = 1}", "contract {tm = 1, tn = 1, local = 1, split = 1}",
+       "contract {tm = 3, tn = 2, local = 8, split = 1}", "contract {tm = 4, tn = 4, local = 4, split = 1}",
+       "contract {tm = 2, tn = 2, local = 8, split = 3}", "contract {tm = 4, tn = 1, local = 8, split = 100}",
+       "contract {tm = 2, tn = 2, local = 8, taps = 1}", "contract {tm = 2, tn = 1, local = 8, taps = 1, split = 2}"});
 }
 
 }  // namespace agc::test
