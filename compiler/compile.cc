@@ -31,6 +31,8 @@ PassContext ContextOf(const Target& target, const CompileOptions& o) {
   return context;
 }
 
+constexpr int64_t kMaxRing = 65536;
+
 // ---------------------------------------------------------------- kernels
 
 absl::StatusOr<rt::Kernel> CompileKernel(const Kernel& kernel, const CompileOptions& o) {
@@ -151,6 +153,10 @@ rt::Requirements RequirementsOf(const Program& program, const rt::Variant& varia
 }  // namespace
 
 absl::StatusOr<Program> LowerToPlan(Program program, const Target& target, const CompileOptions& options) {
+  if (options.ring < 1 || options.ring > kMaxRing) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("ring: one submission holds 1 to ", kMaxRing, " steps, not ", options.ring));
+  }
   PassContext context = ContextOf(target, options);
   ManagerOptions manager;
   manager.dump_dir = options.dump_dir;

@@ -83,7 +83,7 @@ absl::StatusOr<Target> TargetOf(const Flags& flags) {
 
 std::vector<Option> CompileTable() {
   return {{"abi", "bindings|addresses", "how kernels reach buffers; addresses need --trusted to load"},
-          {"O", "N", "SPIR-V optimisation: 0 none, 1 a short list (default), 2 all performance passes"},
+          {"O", "0|1|2", "SPIR-V optimisation: 0 none, 1 a short list (default), 2 all performance passes"},
           {"no-fuse", "", "one kernel per op"},
           {"no-reuse", "", "every temporary has bytes of its own"},
           {"no-in-place", "", "no result takes over storage"},
@@ -93,11 +93,11 @@ std::vector<Option> CompileTable() {
 CompileOptions CompileOptionsOf(const Flags& flags) {
   CompileOptions o;
   o.abi = flags.Text("abi") == "addresses" ? BufferAbi::kAddresses : BufferAbi::kBindings;
-  o.optimize = static_cast<int>(std::min<int64_t>(flags.Count("O", o.optimize), 2));
+  o.optimize = static_cast<int>(flags.Count("O", o.optimize));
   o.fuse = !flags.Has("no-fuse");
   o.reuse_memory = !flags.Has("no-reuse");
   o.in_place = !flags.Has("no-in-place");
-  o.ring = std::max<int64_t>(1, flags.Count("ring", o.ring));
+  o.ring = flags.Count("ring", o.ring);
   return o;
 }
 
