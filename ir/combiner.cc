@@ -45,6 +45,14 @@ void MergeArg(absl::string_view than, In a, In b, Out out) {
 }
 void MergeArgMax(In a, In b, Out out) { MergeArg("gt", a, b, out); }
 void MergeArgMin(In a, In b, Out out) { MergeArg("lt", a, b, out); }
+// The map h -> a * h + b after an earlier one: Blelloch (1990), "Prefix sums and their applications", section 1.4. A
+// factor of 0 forgets what was before, also infinity and NaN.
+Scalar NoChange(int c, DType t) { return Scalar::Of(t, c == 0 ? 1 : 0); }
+void MergeAffine(In a, In b, Out out) {
+  const Expr zero = Number(*a[0].pool, a[0].dtype(), 0);
+  out[0] = a[0] * b[0];
+  out[1] = b[1] + Select(Alu("eq", {b[0], zero}), zero, b[0] * a[1]);
+}
 // Count, mean and sum of squared deviations: Chan, Golub and LeVeque (1983), "Updating formulae", equation 2.1.
 void MergeWelford(In a, In b, Out out) {
   ExprPool& pool = *a[0].pool;
@@ -69,6 +77,11 @@ Scalar SoftmaxIdentity(int c, DType t) { return c == 0 ? Lowest(c, t) : Zero(c, 
 
 constexpr Combiner kCombiners[] = {
     {.name = "add", .identity = Zero, .merge = MergeAdd, .doc = "Sum."},
+    {.name = "affine",
+     .components = 2,
+     .identity = NoChange,
+     .merge = MergeAffine,
+     .doc = "Factor and summand of one affine map after another."},
     {.name = "and", .identity = One, .merge = MergeAnd, .doc = "All hold."},
     {.name = "argmax",
      .components = 2,

@@ -61,8 +61,9 @@ Jvp::Jvp(Builder& b, Op o, OpId id) : Rule(b, std::move(o)), y{&b, id, b.generat
 absl::Span<const OpDef* const> AllOps() {
   static const std::vector<const OpDef*>& all = *[] {
     auto* ops = new std::vector<const OpDef*>;
-    for (absl::Span<const OpDef> table : {kDataOps, kElementwiseOps, kCompareOps, kViewOps, kReduceOps, kContractOps,
-                                          kPoolOps, kGatherOps, kActivationOps, kLossOps}) {
+    for (absl::Span<const OpDef> table :
+         {kDataOps, kElementwiseOps, kCompareOps, kViewOps, kPadOps, kRearrangeOps, kDiagonalOps, kReduceOps,
+          kReduceStatsOps, kCumulativeOps, kLinalgOps, kContractOps, kPoolOps, kGatherOps, kActivationOps, kLossOps}) {
       for (const OpDef& op : table) ops->push_back(&op);
     }
     std::sort(ops->begin(), ops->end(), [](const OpDef* a, const OpDef* b) { return a->name < b->name; });

@@ -28,8 +28,21 @@ constexpr size_t kMaxOps = 48;     // ops of a group: bounds the work of checkin
 struct Facts {
   double cost = 0;  // of its scalar operations, per element
   bool reduces = false;
-  int64_t read = 0;  // bytes of its operands
+  int64_t read = 0;    // bytes of its operands
+  double overlap = 1;  // how often its reductions read an element of its largest operand
 };
+
+// Steps of the longest reduction, over all elements.
+double StepsOf(const Nest& nest) {
+  double most = 0;
+  for (const NestStage& stage : nest.stages) {
+    double steps = 1;
+    for (VarId v : nest.components[stage.first_component].axes) steps *= static_cast<double>(nest.extent(v));
+    for (VarId v : stage.over) steps *= static_cast<double>(nest.extent(v));
+    most = std::max(most, steps);
+  }
+  return most;
+}
 
 double CostOf(const Nest& nest, ExprId id) {
   double cost = 0;
@@ -70,7 +83,12 @@ class Grouper {
                            LowerToNest(graph_, {{id, 0}}, [&](OpId other) { return other == id; }));
       facts_[i].reduces = !low.nest.stages.empty();
       facts_[i].cost = CostOf(low.nest, low.nest.stores[0].value);
-      for (ValueRef v : low.inputs) facts_[i].read += TypeOf(graph_, v).bytes();
+      int64_t largest = 1;
+      for (ValueRef v : low.inputs) {
+        facts_[i].read += TypeOf(graph_, v).bytes();
+        largest = std::max(largest, TypeOf(graph_, v).elements());
+      }
+      facts_[i].overlap = StepsOf(low.nest) / static_cast<double>(largest);
     }
     return absl::OkStatus();
   }
@@ -207,8 +225,8 @@ class Grouper {
     std::set<OpId> wider = ops;
     wider.insert(producer);
     const bool free = graph_.op(producer).group < 0;
-    const bool repeated = !facts.reduces && facts.cost > kRepeatCost && Elements(producer) * 2 <= Largest(ops);
-    if (repeated) return false;
+    const bool repeated = facts.cost > kRepeatCost && Elements(producer) * 2 <= Largest(ops);
+    if (!facts.reduces && (repeated || ReadOften(producer, ops))) return false;
     if (!all_inside && !facts.reduces && !graph_.op(producer).is_tuple() && facts.cost <= kCloneCost &&
         facts.read <= graph_.op(producer).type().bytes())
       return Clone(producer, ops, group);
@@ -217,6 +235,23 @@ class Grouper {
     members_[group].insert(producer.index);
     ops = std::move(wider);
     return true;
+  }
+
+  // Some reduction inside reads every element many times, as overlapping windows and prefixes do, and would compute the
+  // producer as often.
+  bool ReadOften(OpId producer, const std::set<OpId>& ops) const {
+    std::vector<uint32_t> open = {producer.index};
+    std::set<uint32_t> seen;
+    while (!open.empty()) {
+      const uint32_t i = open.back();
+      open.pop_back();
+      for (uint32_t u : users_[i]) {
+        if (ops.count({u}) == 0 || !seen.insert(u).second) continue;
+        if (facts_[u].reduces && facts_[producer.index].cost * (facts_[u].overlap - 1) > 2 * kRepeatCost) return true;
+        if (!facts_[u].reduces) open.push_back(u);
+      }
+    }
+    return false;
   }
 
   int64_t Elements(OpId id) const { return graph_.op(id).type().elements(); }

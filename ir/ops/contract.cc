@@ -208,11 +208,27 @@ constinit const absl::Span<const OpDef> kContractOps(kOps);
 
 // ---------------------------------------------------------------- functions
 
+namespace {
+// numpy's rule: a vector is a row on the left and a column on the right, and that axis goes again.
+Value VectorProduct(Value a, Value b, Loc loc) {
+  const bool row = a.rank() == 1, column = b.rank() == 1;
+  const Value y = Matmul(row ? Reshape(a, {1, a.dim(0)}, loc) : a, column ? Reshape(b, {b.dim(0), 1}, loc) : b, loc);
+  Ints shape = y.dims();
+  if (!y.valid()) return y;
+  if (column) shape.pop_back();
+  if (row) shape.erase(shape.end() - (column ? 1 : 2));
+  return Reshape(y, shape, loc);
+}
+}  // namespace
+
 Value Matmul(Value a, Value b, Loc loc) {
+  if (a.valid() && b.valid() && std::min(a.rank(), b.rank()) == 1) return VectorProduct(a, b, loc);
   if (!a.valid() || !b.valid() || (a.rank() <= 2 && b.rank() <= 2)) return Emit("matmul", {a, b}, {}, loc);
   if (b.rank() == 2) {  // one product over all leading axes
     Ints shape = a.dims();
-    const Value flat = Emit("matmul", {Reshape(a, {-1, a.dim(-1)}, loc), b}, {}, loc);
+    int64_t rows = 1;
+    for (size_t k = 0; k + 1 < shape.size(); ++k) rows *= shape[k];
+    const Value flat = Emit("matmul", {Reshape(a, {rows, a.dim(-1)}, loc), b}, {}, loc);
     shape.back() = b.dim(-1);
     return Reshape(flat, shape, loc);
   }

@@ -102,12 +102,14 @@ template <StaticName combiner>
 Expr ArgAt(At& s, Index i) {
   const Ints axes = {PositiveAxis(s.integer("axis"), s.type(0).rank())};
   const DType acc = AccumulatorOf(s.type(0).dtype);
+  const int64_t n = s.dim(0, static_cast<int>(axes[0]));
+  const bool last = s.flag("select_last_index");  // the first from the end
   const auto body = [&](Index k) {
-    return std::vector<Expr>{Cast(s.Read(0, JoinIndex(s, i, axes, s.flag("keep_dims"), k)), acc),
-                             FromIndex(k[0], DType::kI32)};
+    const Expr at = last ? k[0] * -1 + (n - 1) : k[0];
+    return std::vector<Expr>{Cast(s.Read(0, JoinIndex(s, i, axes, s.flag("keep_dims"), {at})), acc),
+                             FromIndex(at, DType::kI32)};
   };
-  return s.Reduce(absl::string_view(combiner.text, sizeof(combiner.text) - 1), {s.dim(0, static_cast<int>(axes[0]))},
-                  body)[1];
+  return s.Reduce(absl::string_view(combiner.text, sizeof(combiner.text) - 1), {n}, body)[1];
 }
 
 // A value of the result's shape at every element that it was reduced from.
@@ -144,18 +146,19 @@ void ProdVjp(Vjp& s) {
 }
 
 constexpr AttrList kAxes = {{"axes", AttrKind::kInts, "[]"}, {"keep_dims", AttrKind::kBool, "false"}};
-constexpr AttrList kAxis = {{"axis", AttrKind::kInt}, {"keep_dims", AttrKind::kBool, "false"}};
+constexpr AttrList kAxis = {
+    {"axis", AttrKind::kInt}, {"keep_dims", AttrKind::kBool, "false"}, {"select_last_index", AttrKind::kBool, "false"}};
 constexpr Sample kRows = {.shapes = {"f32[2,3,4]"}, .attrs = "axes = [0, 2]"};
 constexpr Sample kArg = {.shapes = {"f32[2,5,3]"}, .attrs = "axis = 1", .differentiable = false};
 
 // clang-format off
 constexpr OpDef kOps[] = {
     {.name = "argmax", .cls = kReduce, .arity = 1, .attrs = kAxis, .infer = ArgTypes, .at = ArgAt<"argmax">, .vjp = NoGradient,
-     .numpy = "reduced(np.argmax, x0, axis, keep_dims).astype(np.int32)", .sample = kArg,
-     .doc = "i32 position of the largest along an axis: the first of equals, the first NaN."},
+     .numpy = "arg_extremum(np.argmax, x0, axis, keep_dims, select_last_index)", .sample = kArg,
+     .doc = "i32 position of the largest along an axis: the first of equals, the first NaN; with select_last_index the last."},
     {.name = "argmin", .cls = kReduce, .arity = 1, .attrs = kAxis, .infer = ArgTypes, .at = ArgAt<"argmin">, .vjp = NoGradient,
-     .numpy = "reduced(np.argmin, x0, axis, keep_dims).astype(np.int32)", .sample = kArg,
-     .doc = "i32 position of the smallest along an axis: the first of equals, the first NaN."},
+     .numpy = "arg_extremum(np.argmin, x0, axis, keep_dims, select_last_index)", .sample = kArg,
+     .doc = "i32 position of the smallest along an axis: the first of equals, the first NaN; with select_last_index the last."},
     {.name = "reduce_max", .cls = kReduce, .arity = 1, .attrs = kAxes, .infer = ExtremumTypes, .at = ReduceWith<"max">, .vjp = ExtremumVjp,
      .numpy = "reduced(np.max, x0, axes, keep_dims)", .sample = kRows, .doc = "Largest over axes (none given: all), NaN if any is; equals share the gradient evenly."},
     {.name = "reduce_mean", .cls = kReduce, .arity = 1, .attrs = kAxes, .infer = MeanTypes, .at = MeanAt, .vjp = MeanVjp,

@@ -8,8 +8,14 @@ namespace agc {
 extern const absl::Span<const OpDef> kDataOps;         // input, state, constant, blob, get, gradient, iota, random_bits
 extern const absl::Span<const OpDef> kElementwiseOps;  // unary and binary maths
 extern const absl::Span<const OpDef> kCompareOps;      // compare, select, cast, logic
-extern const absl::Span<const OpDef> kViewOps;         // reshape, transpose, broadcast, slice, pad, concat
-extern const absl::Span<const OpDef> kReduceOps;       // reduce_*, argmax
+extern const absl::Span<const OpDef> kViewOps;         // reshape, transpose, broadcast, slice, concat
+extern const absl::Span<const OpDef> kPadOps;          // pad
+extern const absl::Span<const OpDef> kRearrangeOps;    // flip, roll, tile, stack, depth_to_space, update_slice
+extern const absl::Span<const OpDef> kDiagonalOps;     // tril, triu, diagonal, diag_embed, trace
+extern const absl::Span<const OpDef> kReduceOps;       // sum, mean, largest, smallest, product, argmax
+extern const absl::Span<const OpDef> kReduceStatsOps;  // composites: logic, counts, norms, variances
+extern const absl::Span<const OpDef> kCumulativeOps;   // cumsum and its kin, linear_recurrence, prefix_reduce
+extern const absl::Span<const OpDef> kLinalgOps;       // composites: einsum, dot, outer, kron, cross
 extern const absl::Span<const OpDef> kContractOps;     // matmul, batch_matmul, conv2d and its gradients
 extern const absl::Span<const OpDef> kPoolOps;         // pooling and its gradients
 extern const absl::Span<const OpDef> kGatherOps;       // take, one_hot

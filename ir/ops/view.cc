@@ -179,47 +179,6 @@ void SliceVjp(Vjp& s) {
   s.dx[0] = Pad(g, 0, start, high);
 }
 
-// ---------------------------------------------------------------- pad
-
-absl::StatusOr<Types> PadTypes(const OpCall& call) {
-  const TensorType& x = call.type(0);
-  AGC_RETURN_IF_ERROR(CheckInts(call, "low", x.rank(), 0));
-  AGC_RETURN_IF_ERROR(CheckInts(call, "high", x.rank(), 0));
-  const double value = call.number("value");
-  if (!IsFloat(x.dtype) && Scalar::Of(x.dtype, value).AsDouble() != value) {
-    return call.Error(absl::StrCat("value ", value, " is not a value of ", Name(x.dtype)));
-  }
-  Dims dims;
-  for (int k = 0; k < x.rank(); ++k) {
-    const int64_t low = call.ints("low")[k], high = call.ints("high")[k];
-    AGC_RETURN_IF_ERROR(CheckDims(call, "padding", x.dtype, {low, high}));
-    dims.push_back(low + x.dims[k] + high);
-  }
-  AGC_RETURN_IF_ERROR(CheckDims(call, "padded shape", x.dtype, dims));
-  return Types(TensorType{x.dtype, dims});
-}
-
-Expr PadAt(At& s, Index i) {
-  if (s.type(0).elements() == 0) return s.Number(s.number("value"));
-  const Ints& low = s.ints("low");
-  Point point;
-  Expr inside = s.pool.Bool(true);
-  for (size_t k = 0; k < low.size(); ++k) {
-    point.push_back(i[k] - low[k]);
-    inside = And(inside, InRange(point[k], s.dim(0, static_cast<int>(k))));
-  }
-  return s.Guard(
-      inside, [&] { return s.Read(0, point); }, s.Number(s.number("value")));
-}
-
-void PadVjp(Vjp& s) {
-  const Dims dims = s.x[0].dims();
-  const Ints low = s.ints("low");
-  Ints limit;
-  for (size_t k = 0; k < dims.size(); ++k) limit.push_back(low[k] + dims[k]);
-  s.dx[0] = Slice(s.g, low, limit, {});
-}
-
 // ---------------------------------------------------------------- concat
 
 absl::StatusOr<Types> ConcatTypes(const OpCall& call) {
@@ -282,9 +241,6 @@ constexpr OpDef kOps[] = {
     {.name = "concat", .cls = kView, .arity = {1, 65535}, .attrs = {{"axis", A::kInt}}, .infer = ConcatTypes, .at = ConcatAt,
      .vjp = ConcatVjp, .numpy = "np.concatenate([x0, x1, x2], axis)",
      .sample = {.shapes = {"f32[2,3]", "f32[2,1]", "f32[2,2]"}, .attrs = "axis = 1"}, .doc = "Joins along an axis."},
-    {.name = "pad", .cls = kView, .arity = 1, .attrs = {{"low", A::kInts}, {"high", A::kInts}, {"value", A::kFloat, "0"}}, .infer = PadTypes, .at = PadAt,
-     .vjp = PadVjp, .numpy = "np.pad(x0, list(zip(low, high)), constant_values=value)",
-     .sample = {.shapes = {"f32[2,3]"}, .attrs = "low = [1, 0], high = [0, 2], value = 0.5"}, .doc = "Adds elements of one value before and after each axis."},
     {.name = "reshape", .cls = kView, .arity = 1, .attrs = {{"shape", A::kInts}}, .infer = ReshapeTypes, .at = ReshapeAt,
      .vjp = [](Vjp& s) { s.dx[0] = Reshape(s.g, s.x[0].dims()); }, .numpy = "np.reshape(x0, shape)",
      .sample = {.shapes = {"f32[4,6]"}, .attrs = "shape = [3, 2, 4]"}, .doc = "The same elements, row-major, under another shape."},

@@ -53,6 +53,11 @@ Value NoPad(Rule& r) {
   return std::all_of(low.begin(), low.end(), zero) && std::all_of(high.begin(), high.end(), zero) ? r.x[0] : Value();
 }
 
+Value FlipOfFlip(Rule& r) {
+  const Op* inner = Producer(r, 0, "flip");
+  return inner != nullptr && AttrReader{inner->attrs}.ints("axes") == r.ints("axes") ? Operand(r, *inner, 0) : Value();
+}
+
 Value ConcatOfOne(Rule& r) { return r.x.size() == 1 ? r.x[0] : Value(); }
 
 Value ConcatWithoutEmpty(Rule& r) {
@@ -68,10 +73,13 @@ constexpr RewriteRule kRules[] = {
     {"broadcast", SameShape},
     {"concat", ConcatOfOne},
     {"concat", ConcatWithoutEmpty},
+    {"flip", ViewOfSplat},
+    {"flip", FlipOfFlip},
     {"pad", NoPad},
     {"reshape", ViewOfSplat},
     {"reshape", SameShape},
     {"reshape", ReshapeOfReshape},
+    {"roll", ViewOfSplat},
     {"slice", ViewOfSplat},
     {"slice", SameShape},
     {"transpose", ViewOfSplat},

@@ -6,6 +6,7 @@ evaluated op by op, in f64 arithmetic, and as compiled plans by the loop executo
 
 Prints op, dtype, largest error and tolerance; the last line is `N passed, N failed`.
 """
+import importlib
 import json
 import os
 import re
@@ -18,7 +19,10 @@ import numpy as np
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import ref  # noqa: E402
-import ref_nn  # noqa: E402
+
+# References of all families: ref.py, ref_nn.py and so on.
+REFERENCES = [importlib.import_module(f[:-3]) for f in sorted(os.listdir(os.path.dirname(os.path.abspath(__file__))))
+              if re.fullmatch(r"ref(_\w+)?\.py", f)]
 
 F64_TOLERANCE = 1e-12   # ops in f64; the table has none, they differ by the order of sums
 DTYPES = dict(ref.DTYPES)
@@ -65,7 +69,7 @@ def random_input(rng, text, lo, hi):
 
 def reference(op, graph, inputs):
     scope = {"np": np}
-    for module in (ref, ref_nn):
+    for module in REFERENCES:
         scope.update({k: v for k, v in vars(module).items() if not k.startswith("_")})
     scope.update(graph["attrs"])
     scope.update({f"x{i}": x for i, x in enumerate(inputs)})

@@ -23,7 +23,7 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 
 std::vector<const OpDef*> Rows() {
   std::vector<const OpDef*> rows;
-  for (absl::Span<const OpDef> table : {kDataOps, kElementwiseOps, kCompareOps, kViewOps, kReduceOps}) {
+  for (absl::Span<const OpDef> table : {kDataOps, kElementwiseOps, kCompareOps, kViewOps, kPadOps, kReduceOps}) {
     for (const OpDef& op : table) rows.push_back(&op);
   }
   return rows;
@@ -319,7 +319,7 @@ const std::vector<Wrong>& WrongCalls() {
       {"slice", {"f32[4]"}, "start = [1, 0], limit = [3]", "start = [1, 0] has 2 numbers, expected 1"},
       {"slice", {"f32[4]"}, "start = [1], limit = [3], stride = [0]", "stride[0] is 0, expected 1 or more"},
       {"pad", {"i32[4]"}, "low = [1], high = [0], value = 0.5", "value 0.5 is not a value of i32"},
-      {"pad", {"f32[4]"}, "low = [-1], high = [0]", "low[0] is -1, expected 0 or more"},
+      {"pad", {"f32[4]"}, "low = [-5], high = [0]", "axis 0 of f32[4] is padded by -5 and 0, which leaves less than nothing"},
       {"pad", {"f32[4,4]"}, "low = [1099511627776, 1099511627776], high = [0, 0]", "padded shape = [1099511627780, 1099511627780] is too large"},
       {"concat", {"f32[2,3]", "f32[3,3]"}, "axis = 1", "operands are f32[2,3] and f32[3,3], which differ not only in axis 1"},
       {"concat", {"f32[2,3]", "f32[2]"}, "axis = 0", "operands are f32[2,3] and f32[2], expected one rank"},
