@@ -1,11 +1,14 @@
 #include "ir/scalar_op.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
 #include "ir/base/status.h"
 #include "ir/expr.h"
+#include "ir/scalar_op_glsl.h"
+#include "ir/scalar_op_trig.h"
 
 namespace agc {
 namespace {
@@ -41,14 +44,17 @@ int64_t Shift(DType t, int64_t a, int64_t n, bool left) {
 }
 double Maximum(double a, double b) { return a > b || std::isnan(a) ? a : b; }
 double Minimum(double a, double b) { return a < b || std::isnan(a) ? a : b; }
+// Of the dtype's own bits: a negative narrow integer is kept sign-extended.
+int64_t CountOnes(DType t, int64_t a) {
+  const int bits = static_cast<int>(SizeOf(t)) * 8;
+  return std::popcount(uint64_t(a) << (64 - bits));
+}
 double Sign(double a) { return std::isnan(a) ? a : a > 0 ? 1.0 : a < 0 ? -1.0 : a; }
 
 // Helper functions are printed once per type that they are called with: $t is that type, $u its unsigned one, $nan a
 // NaN. NaN passes through both: GLSL's own max and min leave it undefined.
 constexpr absl::string_view kMaxGlsl = "$t agc_max($t a, $t b) { return mix(b, a, a > b || isnan(a)); }\n";
 constexpr absl::string_view kMinGlsl = "$t agc_min($t a, $t b) { return mix(b, a, a < b || isnan(a)); }\n";
-// Finite for every finite argument: some drivers overflow beyond about 44.
-constexpr absl::string_view kTanhGlsl = "$t agc_tanh($t x) { return isnan(x) ? x : tanh(clamp(x, -15.0, 15.0)); }\n";
 constexpr absl::string_view kSignGlsl = "$t agc_sign($t x) { return x > 0.0 ? $t(1) : x < 0.0 ? $t(-1) : x; }\n";
 // IEEE pow; GLSL's is undefined for a negative base, so the sign is handled apart and small whole exponents multiply.
 constexpr absl::string_view kPowGlsl = R"(float agc_pow(float x, float y) {
@@ -110,33 +116,78 @@ constexpr absl::string_view kMulhiGlsl = R"($t agc_mulhi($t a, $t b) {
 }
 )";
 
+constexpr absl::string_view kCountGlsl = R"($t agc_popcount($t a) {
+  $u low = $u(a) & (($u(1) << $half) - 1), high = $u(a) >> $half;
+  return $t(bitCount(uint(low)) + bitCount(uint(high)));
+}
+)";
+
 // clang-format off
 constexpr ScalarOp kOps[] = {
     {.name = "abs", .f = [](F x) { return std::abs(x[0]); }, .i = [](DType t, I x) { return IsSigned(t) && x[0] < 0 ? int64_t(0 - uint64_t(x[0])) : x[0]; },
      .glsl = "abs($0)", .glsl_int = "$0 < 0 ? 0 - $0 : $0", .doc = "Absolute value; the smallest integer stays itself."},
+    {.name = "acos", .domain = D::kFloat, .f = [](F x) { return std::acos(x[0]); },
+     .glsl = "agc_acos($0)", .glsl_helper = kAcosGlsl, .glsl_f64 = false, .cost = 16, .doc = "Inverse cosine, in [0, pi]."},
+    {.name = "acosh", .domain = D::kFloat, .f = [](F x) { return std::acosh(x[0]); },
+     .glsl = "agc_acosh($0)", .glsl_helper = kAcoshGlsl, .glsl_f64 = false, .cost = 24, .doc = "Inverse hyperbolic cosine."},
     {.name = "add", .arity = 2, .f = [](F x) { return x[0] + x[1]; }, .i = [](DType, I x) { return int64_t(uint64_t(x[0]) + uint64_t(x[1])); },
      .infix = "+", .glsl = "$0 + $1", .doc = "Sum; integers wrap."},
     {.name = "and", .arity = 2, .typing = kBool, .domain = D::kBits, .i = [](DType, I x) { return x[0] & x[1]; },
      .infix = "&", .glsl = "$0 && $1", .doc = "Both."},
+    {.name = "asin", .domain = D::kFloat, .f = [](F x) { return std::asin(x[0]); },
+     .glsl = "agc_asin($0)", .glsl_helper = kAsinGlsl, .glsl_f64 = false, .cost = 16, .doc = "Inverse sine, in [-pi/2, pi/2]."},
+    {.name = "asinh", .domain = D::kFloat, .f = [](F x) { return std::asinh(x[0]); },
+     .glsl = "agc_asinh($0)", .glsl_helper = kAsinhGlsl, .glsl_f64 = false, .cost = 24, .doc = "Inverse hyperbolic sine."},
+    {.name = "atan", .domain = D::kFloat, .f = [](F x) { return std::atan(x[0]); },
+     .glsl = "agc_atan($0)", .glsl_helper = kAtanGlsl, .glsl_f64 = false, .cost = 16, .doc = "Inverse tangent, in [-pi/2, pi/2]."},
+    {.name = "atan2", .arity = 2, .domain = D::kFloat, .f = [](F x) { return std::atan2(x[0], x[1]); },
+     .glsl = "agc_atan2($0, $1)", .glsl_helper = kAtan2Glsl, .glsl_f64 = false, .cost = 24, .doc = "Angle of the point (second, first), in [-pi, pi]."},
+    {.name = "atanh", .domain = D::kFloat, .f = [](F x) { return std::atanh(x[0]); },
+     .glsl = "agc_atanh($0)", .glsl_helper = kAtanhGlsl, .glsl_f64 = false, .cost = 24, .doc = "Inverse hyperbolic tangent."},
     {.name = "bit_and", .arity = 2, .domain = D::kInt, .i = [](DType, I x) { return x[0] & x[1]; }, .glsl = "$0 & $1", .doc = "Bitwise and."},
+    {.name = "bit_not", .domain = D::kInt, .i = [](DType, I x) { return ~x[0]; }, .glsl = "~$0", .doc = "Bitwise complement."},
     {.name = "bit_or", .arity = 2, .domain = D::kInt, .i = [](DType, I x) { return x[0] | x[1]; }, .glsl = "$0 | $1", .doc = "Bitwise or."},
     {.name = "bit_xor", .arity = 2, .domain = D::kInt, .i = [](DType, I x) { return x[0] ^ x[1]; }, .glsl = "$0 ^ $1", .doc = "Bitwise exclusive or."},
+    {.name = "cbrt", .domain = D::kFloat, .f = [](F x) { return std::cbrt(x[0]); },
+     .glsl = "agc_cbrt($0)", .glsl_helper = kCbrtGlsl, .glsl_f64 = false, .cost = 16, .doc = "Cube root, also of negative numbers."},
     {.name = "ceil", .domain = D::kFloat, .f = [](F x) { return std::ceil(x[0]); }, .glsl = "ceil($0)", .doc = "Smallest whole number not below."},
-    {.name = "cos", .domain = D::kFloat, .f = [](F x) { return std::cos(x[0]); }, .glsl = "cos($0)", .glsl_f64 = false, .cost = 8, .doc = "Cosine of radians."},
+    {.name = "copysign", .arity = 2, .domain = D::kFloat, .f = [](F x) { return std::copysign(x[0], x[1]); },
+     .glsl = "agc_copysign($0, $1)", .glsl_helper = kCopysignGlsl, .glsl_f64 = false, .doc = "Magnitude of the first with the sign of the second."},
+    {.name = "cos", .domain = D::kFloat, .f = [](F x) { return std::cos(x[0]); },
+     .glsl = "agc_cos($0)", .glsl_helper = kCosGlsl, .glsl_f64 = false, .cost = 12, .doc = "Cosine of radians."},
+    {.name = "cosh", .domain = D::kFloat, .f = [](F x) { return std::cosh(x[0]); },
+     .glsl = "agc_cosh($0)", .glsl_helper = kCoshGlsl, .glsl_f64 = false, .cost = 16, .doc = "Hyperbolic cosine."},
     {.name = "div", .arity = 2, .f = [](F x) { return x[0] / x[1]; }, .i = [](DType t, I x) { return Quotient(t, x[0], x[1]); },
      .infix = "/", .glsl = "$0 / $1", .glsl_int = "agc_div($0, $1)", .glsl_helper = kDivGlsl, .cost = 4, .doc = "Quotient; integers truncate, and by 0 give 0."},
     {.name = "eq", .arity = 2, .typing = kCompare, .domain = D::kAny, .i = [](DType, I x) { return int64_t{x[0] == x[1]}; }, .fp = [](F x) { return x[0] == x[1]; },
      .infix = "==", .glsl = "$0 == $1", .doc = "Equal."},
+    {.name = "erf", .domain = D::kFloat, .f = [](F x) { return std::erf(x[0]); },
+     .glsl = "agc_erf($0)", .glsl_helper = kErfGlsl, .glsl_f64 = false, .cost = 16, .doc = "Error function."},
+    {.name = "erfc", .domain = D::kFloat, .f = [](F x) { return std::erfc(x[0]); },
+     .glsl = "agc_erfc($0)", .glsl_helper = kErfcGlsl, .glsl_f64 = false, .cost = 24, .doc = "1 - erf(x), exact relative to small results too."},
     {.name = "exp", .domain = D::kFloat, .f = [](F x) { return std::exp(x[0]); }, .glsl = "exp($0)", .glsl_f64 = false, .cost = 8, .doc = "Natural exponential."},
+    {.name = "exp2", .domain = D::kFloat, .f = [](F x) { return std::exp2(x[0]); }, .glsl = "exp2($0)", .glsl_f64 = false, .cost = 8, .doc = "2 to the power of x."},
+    {.name = "expm1", .domain = D::kFloat, .f = [](F x) { return std::expm1(x[0]); },
+     .glsl = "agc_expm1($0)", .glsl_helper = kExpm1Glsl, .glsl_f64 = false, .cost = 16, .doc = "exp(x) - 1, exact near 0."},
     {.name = "floor", .domain = D::kFloat, .f = [](F x) { return std::floor(x[0]); }, .glsl = "floor($0)", .doc = "Largest whole number not above."},
     {.name = "ge", .arity = 2, .typing = kCompare, .i = [](DType t, I x) { return int64_t{!Less(t, x[0], x[1])}; }, .fp = [](F x) { return x[0] >= x[1]; },
      .infix = ">=", .glsl = "$0 >= $1", .doc = "Greater or equal."},
     {.name = "gt", .arity = 2, .typing = kCompare, .i = [](DType t, I x) { return int64_t{Less(t, x[1], x[0])}; }, .fp = [](F x) { return x[0] > x[1]; },
      .infix = ">", .glsl = "$0 > $1", .doc = "Greater."},
+    {.name = "isfinite", .typing = kCompare, .domain = D::kFloat, .fp = [](F x) { return std::isfinite(x[0]); },
+     .glsl = "!(isinf($0) || isnan($0))", .doc = "Neither infinite nor NaN."},
+    {.name = "isinf", .typing = kCompare, .domain = D::kFloat, .fp = [](F x) { return std::isinf(x[0]); }, .glsl = "isinf($0)", .doc = "Infinite, of either sign."},
     {.name = "isnan", .typing = kCompare, .domain = D::kFloat, .fp = [](F x) { return std::isnan(x[0]); }, .glsl = "isnan($0)", .doc = "Not a number."},
     {.name = "le", .arity = 2, .typing = kCompare, .i = [](DType t, I x) { return int64_t{!Less(t, x[1], x[0])}; }, .fp = [](F x) { return x[0] <= x[1]; },
      .infix = "<=", .glsl = "$0 <= $1", .doc = "Less or equal."},
-    {.name = "log", .domain = D::kFloat, .f = [](F x) { return std::log(x[0]); }, .glsl = "log($0)", .glsl_f64 = false, .cost = 8, .doc = "Natural logarithm."},
+    {.name = "log", .domain = D::kFloat, .f = [](F x) { return std::log(x[0]); },
+     .glsl = "agc_log($0)", .glsl_helper = kLogGlsl, .glsl_f64 = false, .cost = 12, .doc = "Natural logarithm."},
+    {.name = "log10", .domain = D::kFloat, .f = [](F x) { return std::log10(x[0]); },
+     .glsl = "agc_log10($0)", .glsl_helper = kLog10Glsl, .glsl_f64 = false, .cost = 12, .doc = "Logarithm to base 10."},
+    {.name = "log1p", .domain = D::kFloat, .f = [](F x) { return std::log1p(x[0]); },
+     .glsl = "agc_log1p($0)", .glsl_helper = kLog1pGlsl, .glsl_f64 = false, .cost = 12, .doc = "log(1 + x), exact near 0."},
+    {.name = "log2", .domain = D::kFloat, .f = [](F x) { return std::log2(x[0]); },
+     .glsl = "agc_log2($0)", .glsl_helper = kLog2Glsl, .glsl_f64 = false, .cost = 12, .doc = "Logarithm to base 2."},
     {.name = "lt", .arity = 2, .typing = kCompare, .i = [](DType t, I x) { return int64_t{Less(t, x[0], x[1])}; }, .fp = [](F x) { return x[0] < x[1]; },
      .infix = "<", .glsl = "$0 < $1", .doc = "Less."},
     {.name = "max", .arity = 2, .f = [](F x) { return Maximum(x[0], x[1]); }, .i = [](DType t, I x) { return Less(t, x[0], x[1]) ? x[1] : x[0]; },
@@ -154,6 +205,8 @@ constexpr ScalarOp kOps[] = {
     {.name = "not", .typing = kBool, .domain = D::kBits, .i = [](DType, I x) { return int64_t{x[0] == 0}; }, .glsl = "!$0", .doc = "Negation of a bool."},
     {.name = "or", .arity = 2, .typing = kBool, .domain = D::kBits, .i = [](DType, I x) { return x[0] | x[1]; },
      .infix = "|", .glsl = "$0 || $1", .doc = "Either."},
+    {.name = "popcount", .domain = D::kInt, .i = [](DType t, I x) { return CountOnes(t, x[0]); },
+     .glsl = "agc_popcount($0)", .glsl_helper = kCountGlsl, .doc = "Number of bits that are 1; for narrow types of an unsigned dtype."},
     {.name = "pow", .arity = 2, .domain = D::kFloat, .f = [](F x) { return std::pow(x[0], x[1]); },
      .glsl = "agc_pow($0, $1)", .glsl_helper = kPowGlsl, .glsl_f64 = false, .cost = 20, .doc = "IEEE 754 power."},
     {.name = "rem", .arity = 2, .f = [](F x) { return std::fmod(x[0], x[1]); }, .i = [](DType t, I x) { return Remainder(t, x[0], x[1]); },
@@ -168,12 +221,18 @@ constexpr ScalarOp kOps[] = {
      .glsl = "agc_shr($0, $1)", .glsl_helper = kShrGlsl, .doc = "Right shift, arithmetic for signed."},
     {.name = "sign", .f = [](F x) { return Sign(x[0]); }, .i = [](DType t, I x) { return IsSigned(t) ? int64_t{x[0] > 0} - int64_t{x[0] < 0} : int64_t{x[0] != 0}; },
      .glsl = "agc_sign($0)", .glsl_int = "$t($0 > 0) - $t($0 < 0)", .glsl_helper = kSignGlsl, .doc = "-1, 0 or 1; NaN stays."},
-    {.name = "sin", .domain = D::kFloat, .f = [](F x) { return std::sin(x[0]); }, .glsl = "sin($0)", .glsl_f64 = false, .cost = 8, .doc = "Sine of radians."},
+    {.name = "sin", .domain = D::kFloat, .f = [](F x) { return std::sin(x[0]); },
+     .glsl = "agc_sin($0)", .glsl_helper = kSinGlsl, .glsl_f64 = false, .cost = 12, .doc = "Sine of radians."},
+    {.name = "sinh", .domain = D::kFloat, .f = [](F x) { return std::sinh(x[0]); },
+     .glsl = "agc_sinh($0)", .glsl_helper = kSinhGlsl, .glsl_f64 = false, .cost = 16, .doc = "Hyperbolic sine."},
     {.name = "sqrt", .domain = D::kFloat, .f = [](F x) { return std::sqrt(x[0]); }, .glsl = "sqrt($0)", .cost = 4, .doc = "Square root."},
     {.name = "sub", .arity = 2, .f = [](F x) { return x[0] - x[1]; }, .i = [](DType, I x) { return int64_t(uint64_t(x[0]) - uint64_t(x[1])); },
      .infix = "-", .glsl = "$0 - $1", .doc = "Difference; integers wrap."},
+    {.name = "tan", .domain = D::kFloat, .f = [](F x) { return std::tan(x[0]); },
+     .glsl = "agc_tan($0)", .glsl_helper = kTanGlsl, .glsl_f64 = false, .cost = 16, .doc = "Tangent of radians."},
     {.name = "tanh", .domain = D::kFloat, .f = [](F x) { return std::tanh(x[0]); },
      .glsl = "agc_tanh($0)", .glsl_helper = kTanhGlsl, .glsl_f64 = false, .cost = 12, .doc = "Hyperbolic tangent."},
+    {.name = "trunc", .domain = D::kFloat, .f = [](F x) { return std::trunc(x[0]); }, .glsl = "trunc($0)", .doc = "Whole number towards 0."},
 };
 // clang-format on
 

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "ir/base/status.h"
@@ -10,6 +11,8 @@ namespace agc {
 namespace {
 
 using enum OpClass;
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
 
 absl::StatusOr<Types> OrderTypes(const OpCall& call) {
   AGC_RETURN_IF_ERROR(CheckNumber(call, 0));
@@ -45,7 +48,7 @@ absl::StatusOr<Types> ClampTypes(const OpCall& call) {
   if (!(lo <= hi)) return call.Error(absl::StrCat("lo is ", lo, " and hi is ", hi, ", expected lo <= hi"));
   for (double bound : {lo, hi}) {
     const DType dtype = call.type(0).dtype;
-    if (!IsFloat(dtype) && Scalar::Of(dtype, bound).AsDouble() != bound) {
+    if (!IsFloat(dtype) && std::isfinite(bound) && Scalar::Of(dtype, bound).AsDouble() != bound) {
       return call.Error(absl::StrCat("bound ", bound, " is not a value of ", Name(dtype)));
     }
   }
@@ -65,6 +68,14 @@ Expr Either(At& s, Index i) {
 Expr SelectAt(At& s, Index i) {
   const Expr cond = s.Read(0, i), then = s.Read(1, i), otherwise = s.Read(2, i);
   return Select(cond, then, otherwise);
+}
+
+// An infinite bound is none, for integers too.
+Expr ClampAt(At& s, Index i) {
+  Expr x = s.Read(0, i);
+  if (s.number("lo") > -kInf) x = Alu("max", {x, s.Number(s.number("lo"))});
+  if (s.number("hi") < kInf) x = Alu("min", {x, s.Number(s.number("hi"))});
+  return x;
 }
 
 // Gradient on the closed interval.
@@ -95,10 +106,9 @@ constexpr OpDef kOps[] = {
      .at = [](At& s, Index i) { return Cast(s.Read(0, i), s.dtype("dtype")); }, .vjp = CastVjp,
      .numpy = "cast(x0, dtype)", .sample = {.attrs = "dtype = f64", .lo = -9, .hi = 9},
      .doc = "Converts to another dtype; float to integer truncates and saturates, NaN becomes 0."},
-    {.name = "clamp", .cls = kElementwise, .arity = 1, .attrs = {{"lo", AttrKind::kFloat}, {"hi", AttrKind::kFloat}}, .infer = ClampTypes,
-     .at = [](At& s, Index i) { return Alu("min", {Alu("max", {s.Read(0, i), s.Number(s.number("lo"))}), s.Number(s.number("hi"))}); },
-     .vjp = ClampVjp, .numpy = "np.clip(x0, lo, hi)", .sample = {.attrs = "lo = -0.5, hi = 0.75"},
-     .doc = "Limits to [lo, hi]; NaN stays; the gradient passes on the closed interval."},
+    {.name = "clamp", .cls = kElementwise, .arity = 1, .attrs = {{"lo", AttrKind::kFloat, "-inf"}, {"hi", AttrKind::kFloat, "inf"}}, .infer = ClampTypes,
+     .at = ClampAt, .vjp = ClampVjp, .numpy = "np.clip(x0, lo, hi)", .sample = {.attrs = "lo = -0.5, hi = 0.75"},
+     .doc = "Limits to [lo, hi], of which one may be left out; NaN stays; the gradient passes on the closed interval."},
     {.name = "eq", .cls = kElementwise, .arity = 2, .infer = CompareTypes, .at = Map<"eq">, .vjp = NoGradient,
      .numpy = "x0 == x1", .sample = {.shapes = {"i32[2,3]", "i32[2,3]"}, .lo = 0, .hi = 2, .differentiable = false}, .doc = "Equal."},
     {.name = "ge", .cls = kElementwise, .arity = 2, .infer = OrderTypes, .at = Map<"ge">, .vjp = NoGradient,

@@ -7,6 +7,9 @@ namespace agc {
 
 extern const absl::Span<const OpDef> kDataOps;         // input, state, constant, blob, get, gradient, iota, random_bits
 extern const absl::Span<const OpDef> kElementwiseOps;  // unary and binary maths
+extern const absl::Span<const OpDef> kMathOps;         // exponentials, logarithms, roots, rounding, extremes
+extern const absl::Span<const OpDef> kTrigOps;         // trigonometric and hyperbolic, hypot
+extern const absl::Span<const OpDef> kBitOps;          // bits, classes of floats
 extern const absl::Span<const OpDef> kCompareOps;      // compare, select, cast, logic
 extern const absl::Span<const OpDef> kViewOps;         // reshape, transpose, broadcast, slice, concat
 extern const absl::Span<const OpDef> kPadOps;          // pad

@@ -1,6 +1,7 @@
 // agc ops [--markdown|--json|--samples]: the op table. --markdown is docs/ops.md; --json is for scripts; --samples
 // prints a module with one graph per op and dtype, as the rows' samples call them, which --json describes under
 // "graphs".
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <utility>
@@ -151,7 +152,10 @@ std::string Quote(absl::string_view s) {
 std::string AttrJson(const AttrValue& v) {
   if (const bool* b = std::get_if<bool>(&v)) return *b ? "true" : "false";
   if (const int64_t* i = std::get_if<int64_t>(&v)) return absl::StrCat(*i);
-  if (const double* d = std::get_if<double>(&v)) return absl::StrFormat("%.17g", *d);
+  if (const double* d = std::get_if<double>(&v)) {
+    if (std::isnan(*d)) return "null";
+    return std::isinf(*d) ? (*d > 0 ? "1e999" : "-1e999") : absl::StrFormat("%.17g", *d);  // which readers take for inf
+  }
   if (const std::string* s = std::get_if<std::string>(&v)) return Quote(*s);
   if (const Ints* ints = std::get_if<Ints>(&v)) return absl::StrCat("[", absl::StrJoin(*ints, ", "), "]");
   if (const DType* t = std::get_if<DType>(&v)) return Quote(Name(*t));
