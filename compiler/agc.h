@@ -17,6 +17,7 @@
 #include "compiler/optim.h"
 #include "ir/base/status.h"
 #include "ir/build.h"
+#include "ir/build_math.h"
 #include "ir/build_shape.h"
 #include "runtime/status.h"
 

@@ -64,8 +64,8 @@ Value Relu6(Value x, Loc loc = Loc::Here());
 Value HardTanh(Value x, double lo = -1, double hi = 1, Loc loc = Loc::Here());
 Value HardSigmoid(Value x, double alpha = 1.0 / 6, double beta = 0.5, Loc loc = Loc::Here());
 Value HardSwish(Value x, Loc loc = Loc::Here());
-Value HardShrink(Value x, double lambda = 0.5, Loc loc = Loc::Here());
-Value SoftShrink(Value x, double lambda = 0.5, Loc loc = Loc::Here());
+Value HardShrink(Value x, double lambd = 0.5, Loc loc = Loc::Here());
+Value SoftShrink(Value x, double lambd = 0.5, Loc loc = Loc::Here());
 Value ThresholdedRelu(Value x, double alpha = 1, Loc loc = Loc::Here());
 Value Prelu(Value x, Value slope, Loc loc = Loc::Here());  // slope broadcasts to x
 
@@ -78,7 +78,7 @@ Value LogSigmoid(Value x, Loc loc = Loc::Here());
 Value Mish(Value x, Loc loc = Loc::Here());
 Value Softsign(Value x, Loc loc = Loc::Here());
 Value Swish(Value x, double beta = 1, Loc loc = Loc::Here());  // x * sigmoid(beta x)
-Value TanhShrink(Value x, Loc loc = Loc::Here());
+Value Tanhshrink(Value x, Loc loc = Loc::Here());
 Value GeluTanh(Value x, Loc loc = Loc::Here());  // op `gelu` with approximate = "tanh"
 
 // The same with a literal, which takes the tensor's dtype.

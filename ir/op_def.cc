@@ -62,9 +62,10 @@ absl::Span<const OpDef* const> AllOps() {
   static const std::vector<const OpDef*>& all = *[] {
     auto* ops = new std::vector<const OpDef*>;
     for (absl::Span<const OpDef> table :
-         {kDataOps, kElementwiseOps, kCompareOps, kViewOps, kPadOps, kRearrangeOps, kDiagonalOps, kReduceOps,
-          kReduceStatsOps, kCumulativeOps, kLinalgOps, kContractOps, kPoolOps, kGatherOps, kActivationOps, kLossOps,
-          kMathOps, kTrigOps, kBitOps}) {
+         {kDataOps,     kElementwiseOps,      kCompareOps,         kViewOps,       kPadOps,    kRearrangeOps,
+          kDiagonalOps, kReduceOps,           kReduceStatsOps,     kCumulativeOps, kLinalgOps, kContractOps,
+          kPoolOps,     kGatherOps,           kActivationOps,      kLossOps,       kMathOps,   kTrigOps,
+          kBitOps,      kLinearActivationOps, kSmoothActivationOps}) {
       for (const OpDef& op : table) ops->push_back(&op);
     }
     std::sort(ops->begin(), ops->end(), [](const OpDef* a, const OpDef* b) { return a->name < b->name; });

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "ir/base/status.h"
 #include "ir/build.h"
+#include "ir/build_math.h"
 #include "ir/ops/infer.h"
 #include "ir/ops/tables.h"
 
@@ -49,24 +50,35 @@ void SiluVjp(Vjp& s) {
 
 Value SoftplusDecompose(Rule& s) {
   const Value x = Wide(s.x[0]);
-  return CastTo(Maximum(x, FullLike(x, 0)) + Log(1.0 + Exp(-Abs(x))), s.x[0].dtype());
+  return CastTo(Maximum(x, FullLike(x, 0)) + Log1p(Exp(-Abs(x))), s.x[0].dtype());
 }
 void SoftplusVjp(Vjp& s) { s.dx[0] = CastTo(Wide(s.g) * Sigmoid(Wide(s.x[0])), s.g.dtype()); }
 
-// Hendrycks and Gimpel (2016), "Gaussian error linear units", the form with tanh. Beyond 10 tanh is 1 in every dtype,
-// so the polynomial is taken at a clamped argument and cannot overflow.
+// Hendrycks and Gimpel (2016), "Gaussian error linear units": x times the normal distribution at x, which the second
+// form approximates with tanh. Beyond 10 tanh is 1 in every dtype, and beyond 40 the density is 0, so polynomials are
+// taken at a clamped argument and cannot overflow.
 constexpr double kGeluScale = 0.7978845608028654;  // sqrt(2 / pi)
 constexpr double kGeluCubic = 0.044715;
-Value GeluTanh(Value u) { return Tanh(u * (1.0 + Square(u) * kGeluCubic) * kGeluScale); }
+bool IsTanhForm(const AttrReader& a) { return a.text("approximate") == "tanh"; }
+Value TanhOf(Value u) { return Tanh(u * (1.0 + Square(u) * kGeluCubic) * kGeluScale); }
+Value TanhFormSlope(Value x) {
+  const Value u = Clamp(x, -10, 10), t = TanhOf(u);
+  const Value inner = (1.0 + Square(u) * (3 * kGeluCubic)) * kGeluScale;
+  return (1.0 + t) * 0.5 + u * 0.5 * (1.0 - Square(t)) * inner;
+}
+Value HalfNormal(Value x) { return Erfc(x * -0.7071067811865476) * 0.5; }
+Value ErfFormSlope(Value x) {
+  const Value u = Clamp(x, -40, 40);
+  return HalfNormal(u) + u * Exp(Square(u) * -0.5) * (0.5 * kGeluScale);
+}
 
 Value GeluDecompose(Rule& s) {
   const Value x = Wide(s.x[0]);
-  return CastTo(x * 0.5 * (1.0 + GeluTanh(Clamp(x, -10, 10))), s.x[0].dtype());
+  const Value share = IsTanhForm(s) ? (1.0 + TanhOf(Clamp(x, -10, 10))) * 0.5 : HalfNormal(x);
+  return CastTo(x * share, s.x[0].dtype());
 }
 void GeluVjp(Vjp& s) {
-  const Value u = Clamp(Wide(s.x[0]), -10, 10), t = GeluTanh(u);
-  const Value inner = (1.0 + Square(u) * (3 * kGeluCubic)) * kGeluScale;
-  const Value slope = (1.0 + t) * 0.5 + u * 0.5 * (1.0 - Square(t)) * inner;
+  const Value x = Wide(s.x[0]), slope = IsTanhForm(s) ? TanhFormSlope(x) : ErfFormSlope(x);
   s.dx[0] = CastTo(Wide(s.g) * slope, s.g.dtype());
 }
 
@@ -163,9 +175,9 @@ constexpr OpDef kOps[] = {
      .decompose = DropoutDecompose, .vjp = DropoutVjp, .numpy = "dropout(x0, x1, stream=stream, rate=rate)",
      .sample = {.shapes = {"f32[4,5]", "u32[2]"}, .attrs = "stream = 3, rate = 0.25", .lo = 0, .hi = 9},
      .doc = "Each element is 0 with probability `rate`, else divided by 1 - rate; the key u32[2] and the stream decide which."},
-    {.name = "gelu", .cls = OpClass::kComposite, .arity = 1, .infer = SameFloat, .decompose = GeluDecompose, .vjp = GeluVjp,
-     .tol = {.f32 = 4e-6}, .numpy = "0.5 * x0 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x0 + 0.044715 * x0 ** 3)))", .sample = {.lo = -4, .hi = 4},
-     .doc = "Gaussian error linear unit, the form with tanh."},
+    {.name = "gelu", .cls = OpClass::kComposite, .arity = 1, .attrs = {{"approximate", kString, "none", "none|tanh"}}, .infer = SameFloat,
+     .decompose = GeluDecompose, .vjp = GeluVjp, .tol = {.f32 = 4e-6}, .numpy = "gelu(x0, approximate)", .sample = {.lo = -4, .hi = 4},
+     .doc = "Gaussian error linear unit; as in ONNX and torch with erf, or the form with tanh."},
     {.name = "leaky_relu", .cls = OpClass::kComposite, .arity = 1, .attrs = {{"slope", kFloat, "0.01"}}, .infer = SameFloat,
      .decompose = LeakyReluDecompose, .vjp = LeakyReluVjp, .numpy = "np.where(x0 > 0, x0, x0 * slope)",
      .doc = "x where it is positive, else x * slope, which is also the derivative at 0."},
@@ -197,6 +209,7 @@ constinit const absl::Span<const OpDef> kActivationOps(kOps);
 Value Relu(Value x, Loc loc) { return Emit("relu", {x}, {}, loc); }
 Value Sigmoid(Value x, Loc loc) { return Emit("sigmoid", {x}, {}, loc); }
 Value Gelu(Value x, Loc loc) { return Emit("gelu", {x}, {}, loc); }
+Value GeluTanh(Value x, Loc loc) { return Emit("gelu", {x}, {Attr{"approximate", std::string("tanh")}}, loc); }
 Value Silu(Value x, Loc loc) { return Emit("silu", {x}, {}, loc); }
 Value Softplus(Value x, Loc loc) { return Emit("softplus", {x}, {}, loc); }
 Value LeakyRelu(Value x, double slope, Loc loc) { return Emit("leaky_relu", {x}, {Attr{"slope", slope}}, loc); }

@@ -7,15 +7,18 @@ namespace {
 
 using enum OpClass;
 
-// Integers: div truncates, so one less where a remainder is left and the signs differ. By 0 gives 0, as div does.
+// One less than the truncated quotient where a remainder is left and the signs differ. Floats: the quotient of what is
+// left without the remainder is whole but for rounding, while that of the operands may round up to the next number, as
+// 1 / 0.1f does. By 0 floats give the quotient, integers 0.
 Expr FloorDivAt(At& s, Index i) {
   const Expr a = s.Read(0, i), b = s.Read(1, i), q = Alu("div", {a, b});
-  if (IsFloat(a.dtype())) return Alu("floor", {q});
   if (IsUnsigned(a.dtype())) return q;
   const Expr r = Alu("rem", {a, b}), zero = s.Number(0);
   const Expr below = And(Alu("lt", {r, zero}), Alu("gt", {b, zero}));
   const Expr above = And(Alu("gt", {r, zero}), Alu("lt", {b, zero}));
-  return Select(Or(below, above), Alu("sub", {q, s.Number(1)}), q);
+  const Expr whole = IsFloat(a.dtype()) ? Alu("round", {Alu("div", {Alu("sub", {a, r}), b})}) : q;
+  const Expr down = Select(Or(below, above), Alu("sub", {whole, s.Number(1)}), whole);
+  return IsFloat(a.dtype()) ? Select(Alu("eq", {b, zero}), q, down) : down;
 }
 
 Expr ReciprocalAt(At& s, Index i) { return Alu("div", {s.Number(1), s.Read(0, i)}); }
@@ -37,9 +40,9 @@ void ExtremumVjp(Vjp& s, Value first_wins) {
 // d/dx = p x^(p-1), and 0 for p = 0 also at x = 0; d/dp = y log(x), and 0 where x is not positive.
 void PowVjp(Vjp& s) {
   const Value x = s.x[0], p = s.x[1], zero = FullLike(x, 0), one = FullLike(x, 1);
-  const Value flat = LogicalAnd(Equal(p, zero), Equal(x, zero));
-  s.dx[0] = SafeMul(s.g, Mul(p, Pow(x, Where(flat, zero, Sub(p, one)))));
-  s.dx[1] = SafeMul(s.g, Mul(s.y, Log(Where(Greater(x, zero), x, one))));
+  const Value flat = LogicalAnd(Equal(p, zero), Equal(x, zero)), positive = Greater(x, zero);
+  s.dx[0] = SafeMul(s.g, SafeMul(p, Pow(x, Where(flat, zero, Sub(p, one)))));
+  s.dx[1] = SafeMul(s.g, Mul(Where(positive, s.y, zero), Log(Where(positive, x, one))));
 }
 
 // rem(a, b) = a - b trunc(a / b), and (a - y) / b is that whole number but for rounding.
@@ -101,7 +104,7 @@ constexpr OpDef kOps[] = {
     {.name = "pow", .cls = kElementwise, .arity = 2, .infer = SameFloat, .at = Map<"pow">, .vjp = PowVjp, .tol = {.f32 = 1e-5},
      .numpy = "np.power(x0, x1)", .sample = kPositive, .doc = "IEEE 754 power; passes no gradient to the exponent where the base is not positive."},
     {.name = "reciprocal", .cls = kElementwise, .arity = 1, .infer = SameFloat, .at = ReciprocalAt,
-     .vjp = [](Vjp& s) { s.dx[0] = -SafeMul(s.g, s.y * s.y); }, .numpy = "1 / x0", .sample = kPositive, .doc = "One over x."},
+     .vjp = [](Vjp& s) { s.dx[0] = -SafeMul(SafeMul(s.g, s.y), s.y); }, .numpy = "1 / x0", .sample = kPositive, .doc = "One over x."},
     {.name = "rem", .cls = kElementwise, .arity = 2, .infer = SameNumber, .at = Map<"rem">, .vjp = RemVjp, .tol = {.f32 = 4e-6},
      .numpy = "np.fmod(x0, x1)", .sample = {.lo = 0.5, .hi = 4}, .doc = "Remainder with the dividend's sign; by integer 0 the dividend."},
     {.name = "round", .cls = kElementwise, .arity = 1, .infer = SameFloat, .at = Map<"round">, .vjp = NoGradient,

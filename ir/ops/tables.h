@@ -23,6 +23,8 @@ extern const absl::Span<const OpDef> kContractOps;     // matmul, batch_matmul, 
 extern const absl::Span<const OpDef> kPoolOps;         // pooling and its gradients
 extern const absl::Span<const OpDef> kGatherOps;       // take, one_hot
 extern const absl::Span<const OpDef> kActivationOps;   // composites: relu, sigmoid, gelu, softmax, log_softmax, dropout
-extern const absl::Span<const OpDef> kLossOps;         // composites: cross_entropy, mse, layer_norm
+extern const absl::Span<const OpDef> kLinearActivationOps;  // relu6, hard_*, prelu, shrink
+extern const absl::Span<const OpDef> kSmoothActivationOps;  // elu, mish, glu, swish, log_sigmoid
+extern const absl::Span<const OpDef> kLossOps;              // composites: cross_entropy, mse, layer_norm
 
 }  // namespace agc

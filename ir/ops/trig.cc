@@ -66,8 +66,8 @@ void AsinhVjp(Vjp& s) {
 }
 // sqrt(x^2 - 1), as OneMinusSquare.
 void AcoshVjp(Vjp& s) {
-  const Value x = Wide(s.x[0]), inside = Greater(x, Filled(x, 1));
-  s.dx[0] = Across(s, Where(inside, Mul(Sqrt(x - 1.0), Sqrt(x + 1.0)), Sqrt(Square(x) - 1.0)));
+  const Value x = Wide(s.x[0]), inside = Greater(x, Filled(x, 1)), safe = Where(inside, x, Filled(x, 2));
+  s.dx[0] = Across(s, Where(inside, Mul(Sqrt(safe - 1.0), Sqrt(safe + 1.0)), Sqrt(Square(x) - 1.0)));
 }
 void CoshVjp(Vjp& s) { s.dx[0] = Along(s, Sinh(Wide(s.x[0]))); }
 void SinhVjp(Vjp& s) { s.dx[0] = Along(s, Cosh(Wide(s.x[0]))); }

@@ -19,3 +19,14 @@ def population_count(x):
     width = 8 * x.dtype.itemsize
     ones = [bin(int(v) & (2**width - 1)).count("1") for v in x.flat]
     return np.array(ones, dtype=x.dtype).reshape(x.shape)
+
+
+def glu(x, axis):
+    a, b = np.split(x, 2, axis=axis)
+    return a / (1 + np.exp(-b))
+
+
+def gelu(x, approximate):
+    if approximate == "tanh":
+        return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+    return 0.5 * x * (1 + erf(x / np.sqrt(2)))
