@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "ir/build.h"
+#include "ir/combiner.h"
 
 namespace agc::nn {
 namespace {
@@ -24,10 +24,19 @@ Tensor Poisoned(Tensor x) {
   return x;
 }
 
+// Scale 1 and shift 0.
+struct Affine {
+  Tensor scale = {}, shift = {};
+};
+Affine AffineOf(Tensor x, const std::string& name, DType dtype, int64_t size, Loc loc) {
+  return {State(x, absl::StrCat(name, ".scale"), {dtype, {size}}, {.a = 1}, true, loc),
+          State(x, absl::StrCat(name, ".shift"), {dtype, {size}}, {}, true, loc)};
+}
+
 }  // namespace
 
 Tensor Linear::operator()(Tensor x, Loc loc) const {
-  if (!Check(x, x.rank() == 2 && x.dim(1) == in, loc, name, absl::StrCat("[n,", in, "]"))) return Poisoned(x);
+  if (!Check(x, x.rank() >= 2 && x.dim(-1) == in, loc, name, absl::StrCat("[n,...,", in, "]"))) return Poisoned(x);
   const Tensor w = State(x, absl::StrCat(name, ".weight"), {x.dtype(), {in, out}}, Fan(in), true, loc);
   const Tensor y = Matmul(x, w, loc);
   if (!bias) return y;
@@ -45,11 +54,143 @@ Tensor Conv2d::operator()(Tensor x, Loc loc) const {
   return Add(y, Reshape(b, {out, 1, 1}, loc), loc);
 }
 
+Tensor Embedding::operator()(Tensor ids, Loc loc) const {
+  if (!Check(ids, IsInt(ids.dtype()), loc, name, "integers")) return Poisoned(ids);
+  const Init init{.kind = InitKind::kNormal, .a = 0, .b = deviation};
+  return Take(State(ids, absl::StrCat(name, ".weight"), {dtype, {count, size}}, init, true, loc), ids, 0, loc);
+}
+
+Tensor Dropout::operator()(Tensor x, Tensor key, bool train, Loc loc) const {
+  if (!train || rate == 0 || !x.valid()) return x;
+  return agc::Dropout(x, key, x.builder->graph->random_streams++, rate, loc);
+}
+
+// ---------------------------------------------------------------- normalisation
+
 Tensor LayerNorm::operator()(Tensor x, Loc loc) const {
   if (!Check(x, x.rank() >= 1 && x.dim(-1) == size, loc, name, absl::StrCat("[...,", size, "]"))) return Poisoned(x);
-  const Tensor scale = State(x, absl::StrCat(name, ".scale"), {x.dtype(), {size}}, {.a = 1}, true, loc);
-  const Tensor shift = State(x, absl::StrCat(name, ".shift"), {x.dtype(), {size}}, {}, true, loc);
-  return agc::LayerNorm(x, scale, shift, epsilon, loc);
+  const Affine a = AffineOf(x, name, x.dtype(), size, loc);
+  return agc::LayerNorm(x, a.scale, a.shift, epsilon, loc);
+}
+
+Tensor RmsNorm::operator()(Tensor x, Loc loc) const {
+  if (!Check(x, x.rank() >= 1 && x.dim(-1) == size, loc, name, absl::StrCat("[...,", size, "]"))) return Poisoned(x);
+  return agc::RmsNorm(x, State(x, absl::StrCat(name, ".scale"), {x.dtype(), {size}}, {.a = 1}, true, loc), epsilon,
+                      loc);
+}
+
+Tensor GroupNorm::operator()(Tensor x, Loc loc) const {
+  const std::string expected = absl::StrCat("[n,", channels, ",...]");
+  if (!Check(x, x.rank() >= 2 && x.dim(1) == channels, loc, name, expected)) return Poisoned(x);
+  const Affine a = AffineOf(x, name, x.dtype(), channels, loc);
+  return agc::GroupNorm(x, a.scale, a.shift, groups, epsilon, loc);
+}
+
+Tensor BatchNorm::operator()(Tensor x, bool train, Loc loc) const {
+  const std::string expected = absl::StrCat("[n,", channels, ",...]");
+  if (!Check(x, x.rank() >= 2 && x.dim(1) == channels, loc, name, expected)) return Poisoned(x);
+  const TensorType type{AccumulatorOf(x.dtype()), {channels}};
+  const Affine a = AffineOf(x, name, type.dtype, channels, loc);
+  const std::string mean_name = absl::StrCat(name, ".running_mean"),
+                    variance_name = absl::StrCat(name, ".running_variance");
+  const Tensor mean = State(x, mean_name, type, {}, false, loc);
+  const Tensor variance = State(x, variance_name, type, {.a = 1}, false, loc);
+  if (!train) return agc::BatchNorm(x, a.scale, a.shift, mean, variance, epsilon, loc);
+  const BatchNormResult batch = BatchNormTrain(x, a.scale, a.shift, epsilon, loc);
+  const double n = static_cast<double>(x.type().elements()) / static_cast<double>(channels);
+  const auto moved = [&](Tensor old, Tensor now, double factor) {
+    const Tensor kept = Mul(old, ScalarLike(old, 1 - momentum, loc), loc);
+    return Add(kept, Mul(now, ScalarLike(now, momentum * factor, loc), loc), loc);
+  };
+  Update(x, mean_name, moved(mean, batch.mean, 1), loc);
+  Update(x, variance_name, moved(variance, batch.variance, n > 1 ? n / (n - 1) : 1), loc);
+  return batch.y;
+}
+
+// ---------------------------------------------------------------- attention
+
+namespace {
+
+// [batch, rows, heads * depth] -> [batch, heads, rows, depth]
+Tensor SplitHeads(Tensor x, int64_t heads, Loc loc) {
+  const Tensor split = Reshape(x, {x.dim(0), x.dim(1), heads, x.dim(2) / heads}, loc);
+  return Transpose(split, {0, 2, 1, 3}, loc);
+}
+
+Tensor Rotated(Tensor x, double base, Loc loc) {
+  if (!x.valid()) return x;
+  const Tensor angles = RotaryAngles(Iota(*x.builder, DType::kI32, {x.dim(2)}, 0, loc), x.dim(3), base, loc);
+  return RotaryEmbedding(x, CastTo(Cos(angles, loc), x.dtype(), loc), CastTo(Sin(angles, loc), x.dtype(), loc), false,
+                         loc);
+}
+
+}  // namespace
+
+Tensor MultiHeadAttention::operator()(Tensor x, AttentionOptions options, Loc loc) const {
+  return (*this)(x, x, options, loc);
+}
+
+Tensor MultiHeadAttention::operator()(Tensor x, Tensor memory, AttentionOptions options, Loc loc) const {
+  const std::string expected = absl::StrCat("[batch,rows,", size, "]");
+  for (Tensor t : {x, memory}) {
+    if (!Check(t, t.rank() == 3 && t.dim(2) == size, loc, name, expected)) return Poisoned(t);
+  }
+  const int64_t shared = kv_heads == 0 ? heads : kv_heads;
+  if (heads < 1 || size % heads != 0 || heads % shared != 0) {
+    return Poison(
+        *x.builder, loc,
+        absl::StrCat(name, ": size ", size, ", heads ", heads, " and kv_heads ", shared, " do not divide each other"));
+  }
+  const auto projected = [&](absl::string_view part, Tensor from, int64_t parts) {
+    const Linear linear{.name = absl::StrCat(name, part), .in = size, .out = size / heads * parts, .bias = bias};
+    return SplitHeads(linear(from, loc), parts, loc);
+  };
+  Tensor q = projected(".q", x, heads), k = projected(".k", memory, shared);
+  if (rotary_base > 0) {
+    q = Rotated(q, rotary_base, loc);
+    k = Rotated(k, rotary_base, loc);
+  }
+  const Tensor y = Attention(q, k, projected(".v", memory, shared), options, loc);
+  if (!y.valid()) return y;
+  const Tensor joined = Reshape(Transpose(y, {0, 2, 1, 3}, loc), {x.dim(0), x.dim(1), size}, loc);
+  return Linear{.name = absl::StrCat(name, ".out"), .in = size, .out = size, .bias = bias}(joined, loc);
+}
+
+// ---------------------------------------------------------------- recurrence
+
+namespace {
+
+using RecurrentFunction = RecurrentResult (*)(Tensor x, Tensor w, Tensor r, RecurrentOptions options, Loc loc);
+
+// The layer's states, the op, and its outputs with directions side by side.
+template <typename Layer>
+RecurrentResult Run(const Layer& layer, int64_t gates, RecurrentFunction function, Tensor x, RecurrentOptions o,
+                    Loc loc) {
+  const std::string expected = absl::StrCat(o.batch_first ? "[batch,steps," : "[steps,batch,", layer.in, "]");
+  if (!Check(x, x.rank() == 3 && x.dim(2) == layer.in, loc, layer.name, expected)) return {Poisoned(x)};
+  const int64_t d = o.direction == Direction::kBidirectional ? 2 : 1, rows = gates * layer.hidden;
+  const auto weight = [&](absl::string_view part, Dims dims) {
+    return State(x, absl::StrCat(layer.name, part), {x.dtype(), std::move(dims)}, Fan(layer.hidden), true, loc);
+  };
+  const Tensor w = weight(".w", {d, rows, layer.in}), r = weight(".r", {d, rows, layer.hidden});
+  if (layer.bias && o.bias.builder == nullptr) o.bias = weight(".bias", {d, 2 * rows});
+  RecurrentResult result = function(x, w, r, o, loc);
+  if (!result.y.valid()) return result;
+  const Tensor y = o.batch_first ? result.y : Transpose(result.y, {0, 2, 1, 3}, loc);
+  result.y = Reshape(y, {x.dim(0), x.dim(1), d * layer.hidden}, loc);
+  return result;
+}
+
+}  // namespace
+
+RecurrentResult Rnn::operator()(Tensor x, RecurrentOptions options, Loc loc) const {
+  return Run(*this, 1, agc::Rnn, x, options, loc);
+}
+RecurrentResult Gru::operator()(Tensor x, RecurrentOptions options, Loc loc) const {
+  return Run(*this, 3, agc::Gru, x, options, loc);
+}
+RecurrentResult Lstm::operator()(Tensor x, RecurrentOptions options, Loc loc) const {
+  return Run(*this, 4, agc::Lstm, x, options, loc);
 }
 
 }  // namespace agc::nn

@@ -62,10 +62,11 @@ absl::Span<const OpDef* const> AllOps() {
   static const std::vector<const OpDef*>& all = *[] {
     auto* ops = new std::vector<const OpDef*>;
     for (absl::Span<const OpDef> table :
-         {kDataOps,     kElementwiseOps,      kCompareOps,         kViewOps,       kPadOps,    kRearrangeOps,
-          kDiagonalOps, kReduceOps,           kReduceStatsOps,     kCumulativeOps, kLinalgOps, kContractOps,
-          kPoolOps,     kGatherOps,           kActivationOps,      kLossOps,       kMathOps,   kTrigOps,
-          kBitOps,      kLinearActivationOps, kSmoothActivationOps}) {
+         {kDataOps,      kElementwiseOps,      kCompareOps,          kViewOps,       kPadOps,       kRearrangeOps,
+          kDiagonalOps,  kReduceOps,           kReduceStatsOps,      kCumulativeOps, kLinalgOps,    kContractOps,
+          kPoolOps,      kGatherOps,           kActivationOps,       kLossOps,       kMathOps,      kTrigOps,
+          kBitOps,       kLinearActivationOps, kSmoothActivationOps, kNormOps,       kAttentionOps, kPositionOps,
+          kRecurrentOps, kRegressionLossOps,   kBinaryLossOps,       kMarginLossOps}) {
       for (const OpDef& op : table) ops->push_back(&op);
     }
     std::sort(ops->begin(), ops->end(), [](const OpDef* a, const OpDef* b) { return a->name < b->name; });
@@ -107,6 +108,10 @@ const OpDef& ConstantOp() {
 }
 const OpDef& GetOp() {
   static const OpDef& op = Named("get");
+  return op;
+}
+const OpDef& TupleOp() {
+  static const OpDef& op = Named("tuple");
   return op;
 }
 const OpDef& GradientOp() {

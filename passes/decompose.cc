@@ -35,6 +35,15 @@ absl::StatusOr<OpId> Expand(Builder& builder, OpId id) {
   return value.id;
 }
 
+// Elements taken of a tuple that `by` stands for become its operands.
+void ReplaceElements(const Graph& graph, OpId tuple, OpId by, Replacements& replacements) {
+  for (uint32_t i = tuple.index + 1; i < graph.ops.size(); ++i) {
+    const Op& op = graph.ops[i];
+    if (op.def != &GetOp() || op.operands[0] != tuple) continue;
+    replacements.Replace({i}, graph.op(by).operands[static_cast<size_t>(AttrReader{op.attrs}.integer("index"))]);
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<bool> ExpandComposites(Program& program, Graph& graph, absl::FunctionRef<bool(OpId)> which, bool deep) {
@@ -49,6 +58,7 @@ absl::StatusOr<bool> ExpandComposites(Program& program, Graph& graph, absl::Func
       return absl::InternalError(absl::StrCat(graph.op({i}).def->name, ": its decomposition does not end"));
     AGC_ASSIGN_OR_RETURN(const OpId by, Expand(builder, {i}));
     depth.resize(graph.ops.size(), depth[i] + 1);
+    if (graph.op(by).def == &TupleOp()) ReplaceElements(graph, {i}, by, replacements);
     replacements.Replace({i}, by);
     changed = true;
   }

@@ -50,6 +50,8 @@ absl::StatusOr<std::vector<Parts>> EvaluateBody(const Graph& graph, absl::Span<c
     if (op.def == &GetOp()) {
       const ValueRef from = Resolve(graph, {static_cast<uint32_t>(i)});
       values[i].push_back(values[from.op.index][static_cast<size_t>(from.part)]);
+    } else if (op.def == &TupleOp()) {
+      for (OpId id : op.operands) values[i].push_back(values[id.index][0]);
     } else {
       for (OpId id : op.operands) operands.push_back(values[id.index][0]);
       AGC_ASSIGN_OR_RETURN(values[i], EvaluateOp(graph, op, operands, mode));

@@ -1,5 +1,6 @@
 // What a graph is given and what it makes from nothing. `input`, `state`, `blob` and `constant` are appended by their
 // own functions of ir/graph.h, which know the type; asking for one by name is an error.
+#include <algorithm>
 #include <array>
 #include <numbers>
 
@@ -23,6 +24,12 @@ absl::StatusOr<Types> GetTypes(const OpCall& call) {
   if (n < 2) return call.Error(absl::StrCat("operand 0 is ", ToString(call.type(0)), ", expected a tuple"));
   if (index < 0 || index >= n) return call.Error(absl::StrCat("index is ", index, ", expected 0 to ", n - 1));
   return Types(call.operands[0][index]);
+}
+
+absl::StatusOr<Types> TupleTypes(const OpCall& call) {
+  Types types;
+  for (const Types& operand : call.operands) types.push_back(operand[0]);
+  return types;
 }
 
 absl::StatusOr<Types> GradientTypes(const OpCall& call) {
@@ -170,6 +177,9 @@ constexpr OpDef kOps[] = {
     {.name = "state", .cls = kData, .infer = Declared, .doc = "A state of the module as it was when the step began."},
     {.name = "stop_gradient", .cls = kView, .arity = 1, .infer = SameTypes, .at = [](At& s, Index i) { return s.Read(0, i); },
      .vjp = NoGradient, .numpy = "x0", .sample = {.differentiable = false}, .doc = "The operand; passes no gradient."},
+    {.name = "tuple", .cls = kData, .arity = {2, 64}, .infer = TupleTypes,
+     .vjp = [](Vjp& s) { std::copy(s.gs.begin(), s.gs.end(), s.dx.begin()); },
+     .doc = "Several values as one, for get to take apart; what composites with several results are defined by."},
 };
 // clang-format on
 static_assert(CheckOps(kOps));

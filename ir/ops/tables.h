@@ -26,5 +26,13 @@ extern const absl::Span<const OpDef> kActivationOps;   // composites: relu, sigm
 extern const absl::Span<const OpDef> kLinearActivationOps;  // relu6, hard_*, prelu, shrink
 extern const absl::Span<const OpDef> kSmoothActivationOps;  // elu, mish, glu, swish, log_sigmoid
 extern const absl::Span<const OpDef> kLossOps;              // composites: cross_entropy, mse, layer_norm
+extern const absl::Span<const OpDef> kNormOps;              // composites: layer_norm, batch_norm, lrn
+extern const absl::Span<const OpDef> kAttentionOps;         // composites: attention, masked_softmax
+extern const absl::Span<const OpDef> kPositionOps;          // composites: rotary_embedding, sinusoidal_positions, alibi
+extern const absl::Span<const OpDef> kRecurrentOps;         // composites: rnn, gru, lstm
+extern const absl::Span<const OpDef> kLossOps;              // composites, of classes: cross_entropy, nll
+extern const absl::Span<const OpDef> kRegressionLossOps;    // composites: mse, huber, gaussian_nll
+extern const absl::Span<const OpDef> kBinaryLossOps;        // composites: bce, bce_with_logits, sigmoid_focal
+extern const absl::Span<const OpDef> kMarginLossOps;        // composites: hinge, cosine_embedding, triplet_margin
 
 }  // namespace agc

@@ -51,14 +51,32 @@ Value SelectConstant(Rule& r) {
   return r.x[cond->i() != 0 ? 1 : 2];
 }
 
+Value TupleElement(Rule& r) {
+  const Op* tuple = Producer(r, 0, "tuple");
+  return tuple != nullptr ? Operand(r, *tuple, static_cast<int>(r.integer("index"))) : Value();
+}
+
 // Gradients are gone at the primitive stage, and with them the reason to stop one.
 Value NothingToStop(Rule& r) { return r.builder.program->stage == Stage::kTensor ? Value() : r.x[0]; }
 
 constexpr RewriteRule kRules[] = {
-    {"abs", Idempotent},   {"add", AddZero},      {"cast", NoCast},           {"ceil", Idempotent},
-    {"div", DivOne},       {"floor", Idempotent}, {"logical_and", Logic},     {"logical_not", Involution},
-    {"logical_or", Logic}, {"mul", MulOne},       {"mul", MulZeroInt},        {"neg", Involution},
-    {"relu", Idempotent},  {"round", Idempotent}, {"select", SelectConstant}, {"stop_gradient", NothingToStop},
+    {"abs", Idempotent},
+    {"add", AddZero},
+    {"cast", NoCast},
+    {"ceil", Idempotent},
+    {"div", DivOne},
+    {"floor", Idempotent},
+    {"get", TupleElement},
+    {"logical_and", Logic},
+    {"logical_not", Involution},
+    {"logical_or", Logic},
+    {"mul", MulOne},
+    {"mul", MulZeroInt},
+    {"neg", Involution},
+    {"relu", Idempotent},
+    {"round", Idempotent},
+    {"select", SelectConstant},
+    {"stop_gradient", NothingToStop},
     {"sub", SubZero},
 };
 

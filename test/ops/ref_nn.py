@@ -1,4 +1,4 @@
-"""References for contractions, pooling, gather, activations and losses, written from the definitions with plain loops.
+"""References for contractions, pooling, gather and activations, written from the definitions with plain loops.
 
 The op sweep evaluates the `numpy` text of a row with these functions in scope: arrays come first, attributes by keyword.
 """
@@ -125,17 +125,3 @@ def softmax(x, axis):
 def dropout(x, key, stream, rate):
     from ref import random_uniform  # the generator belongs to another family
     return np.where(random_uniform(key, stream, x.shape) >= rate, x / (1 - rate), 0)
-
-
-def cross_entropy(logits, labels):
-    total = 0.0
-    for row, label in zip(log_softmax(logits, 1), labels):
-        if 0 <= label < len(row):
-            total -= row[int(label)]
-    return np.asarray(total / len(labels))
-
-
-def layer_norm(x, scale, shift, epsilon):
-    mean = np.mean(x, -1, keepdims=True)
-    variance = np.mean((x - mean) ** 2, -1, keepdims=True)
-    return (x - mean) / np.sqrt(variance + epsilon) * scale + shift

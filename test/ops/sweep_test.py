@@ -17,7 +17,8 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
 import ref  # noqa: E402
 
 # References of all families: ref.py, ref_nn.py and so on.
@@ -26,6 +27,7 @@ REFERENCES = [importlib.import_module(f[:-3]) for f in sorted(os.listdir(os.path
 
 F64_TOLERANCE = 1e-12   # ops in f64; the table has none, they differ by the order of sums
 DTYPES = dict(ref.DTYPES)
+MODULES = [importlib.import_module(f[:-3]) for f in sorted(os.listdir(HERE)) if re.fullmatch(r"ref\w*\.py", f)]
 MODES = {
     "op by op": [],
     "f64 arithmetic": ["--double"],

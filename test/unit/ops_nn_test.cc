@@ -272,8 +272,11 @@ TEST(Loss, Types) {
       {"mse", {x, row}, {}, "mse: operands are f32[2,3] and f32[3], broadcast one of them"},
       {"mse", {{F32, {0}}, {F32, {0}}}, {}, "mse: operands are f32[0], which has no mean"},
       {"layer_norm", {x, row, row}, {}, "f32[2,3]"},
-      {"layer_norm", {x, {F32, {2}}, row}, {}, "layer_norm: scale is f32[2], expected f32[3] for the last axis"},
-      {"layer_norm", {x, row, x}, {}, "layer_norm: shift is f32[2,3], expected f32[3] for the last axis"},
+      {"layer_norm",
+       {x, {F32, {2}}, row},
+       {},
+       "layer_norm: scale is f32[2], expected the last dimensions of f32[2,3], f32[3] say"},
+      {"layer_norm", {x, row, x}, {}, "layer_norm: shift is f32[2,3], expected f32[3]"},
       {"layer_norm", {x, row, row}, {{"epsilon", -1.0}}, "layer_norm: epsilon is -1, expected 0 or more"},
       {"layer_norm", {{F32, {}}, row, row}, {}, "layer_norm: operand 0 is f32[], expected rank 1 or more"},
   });
