@@ -95,7 +95,7 @@ Tensor BatchNorm::operator()(Tensor x, bool train, Loc loc) const {
                     variance_name = absl::StrCat(name, ".running_variance");
   const Tensor mean = State(x, mean_name, type, {}, false, loc);
   const Tensor variance = State(x, variance_name, type, {.a = 1}, false, loc);
-  if (!train) return agc::BatchNorm(x, a.scale, a.shift, mean, variance, epsilon, loc);
+  if (!train) return agc::BatchNorm(x, mean, variance, a.scale, a.shift, epsilon, loc);
   const BatchNormResult batch = BatchNormTrain(x, a.scale, a.shift, epsilon, loc);
   const double n = static_cast<double>(x.type().elements()) / static_cast<double>(channels);
   const auto moved = [&](Tensor old, Tensor now, double factor) {

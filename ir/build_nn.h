@@ -9,9 +9,6 @@
 
 namespace agc {
 
-// Several values as one; composites with several results are defined by it.
-Value Tuple(absl::Span<const Value> elements, Loc loc = Loc::Here());
-
 // ---------------------------------------------------------------- normalisation; `scale` and `shift` may be f32
 
 // (x - mean) / sqrt(variance + epsilon) over axes (none: all). Weight standardisation is this over all axes but the
@@ -20,8 +17,8 @@ Value MeanVarianceNorm(Value x, Ints axes, double epsilon = 1e-5, Loc loc = Loc:
 // LayerNorm and RmsNorm normalise the last axes, as many as `scale` has.
 Value LayerNorm(Value x, Value scale, double epsilon = 1e-5, Loc loc = Loc::Here());
 Value RmsNorm(Value x, Value scale, double epsilon = 1e-5, Loc loc = Loc::Here());
-// Per channel, which is axis 1: scale, shift, mean and variance are [channels].
-Value BatchNorm(Value x, Value scale, Value shift, Value mean, Value variance, double epsilon = 1e-5,
+// Per channel, which is axis 1: all other operands are [channels].
+Value BatchNorm(Value x, Value mean, Value variance, Value scale, Value shift, double epsilon = 1e-5,
                 Loc loc = Loc::Here());
 struct BatchNormResult {
   Value y = {}, mean = {}, variance = {};  // the batch's statistics; the variance is biased

@@ -110,10 +110,6 @@ const OpDef& GetOp() {
   static const OpDef& op = Named("get");
   return op;
 }
-const OpDef& TupleOp() {
-  static const OpDef& op = Named("tuple");
-  return op;
-}
 const OpDef& GradientOp() {
   static const OpDef& op = Named("gradient");
   return op;

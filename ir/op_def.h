@@ -67,7 +67,7 @@ struct Tolerance {
 // How generic tests call the op: operand shapes and attributes as text (default f32[2,3] per operand), operand values
 // uniform in [lo, hi]; integer operands are whole numbers in the range.
 struct Sample {
-  std::array<absl::string_view, 6> shapes = {};
+  std::array<absl::string_view, 4> shapes = {};
   absl::string_view attrs = {};
   double lo = -1, hi = 1;
   bool differentiable = true;  // false: the sweep skips finite differences (kinks in range, integer results)
@@ -166,7 +166,7 @@ struct OpDef {
   // Exactly one of these three (data, symbol, `gradient` and `get` have none of them, or `at` alone):
   Expr (*at)(At&, Index) = nullptr;
   void (*emit)(struct Emit&) = nullptr;  // scatter, scan, sort: stages and stores of a nest [reserve]
-  Value (*decompose)(Rule&) = nullptr;  // of an op with several results: a `tuple`
+  Value (*decompose)(Rule&) = nullptr;
   void (*vjp)(Vjp&) = nullptr;
   void (*jvp)(Jvp&) = nullptr;
   Tolerance tol = {};
@@ -210,7 +210,6 @@ const OpDef& StateOp();
 const OpDef& BlobOp();
 const OpDef& ConstantOp();
 const OpDef& GetOp();
-const OpDef& TupleOp();
 const OpDef& GradientOp();
 
 // A string as a template argument: .at = Map<"tanh"> applies that scalar op elementwise.

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "ir/base/status.h"
 #include "ir/op_def.h"
+#include "ir/tuple.h"
 #include "passes/registry.h"
 #include "passes/replace.h"
 

@@ -10,6 +10,7 @@
 #include "ir/eval/nest_eval.h"
 #include "ir/lowering.h"
 #include "ir/op_def.h"
+#include "ir/tuple.h"
 
 namespace agc {
 namespace {

@@ -9,6 +9,7 @@
 #include "ir/build.h"
 #include "ir/ops/infer.h"
 #include "ir/ops/tables.h"
+#include "ir/tuple.h"
 
 namespace agc {
 namespace {
@@ -187,5 +188,11 @@ static_assert(CheckOps(kOps));
 }  // namespace
 
 constinit const absl::Span<const OpDef> kDataOps(kOps);
+
+Value Tuple(absl::Span<const Value> elements, Loc loc) { return Emit("tuple", elements, {}, loc); }
+const OpDef& TupleOp() {
+  static const OpDef& op = *FindOp("tuple");
+  return op;
+}
 
 }  // namespace agc

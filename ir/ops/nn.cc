@@ -77,6 +77,4 @@ Value SpreadLoss(Vjp& s, const Dims& dims) {
   return Broadcast(reduction == "mean" ? g / n : g, dims);
 }
 
-Value Tuple(absl::Span<const Value> elements, Loc loc) { return Emit("tuple", elements, {}, loc); }
-
 }  // namespace agc

@@ -10,6 +10,7 @@
 #include "ir/ops/infer.h"
 #include "ir/ops/nn.h"
 #include "ir/ops/tables.h"
+#include "ir/tuple.h"
 
 namespace agc {
 namespace {
@@ -109,27 +110,29 @@ Value RmsNormDecompose(Rule& s) {
 
 // ---------------------------------------------------------------- per channel
 
-// `params` operands from the second on have one number per element of axis 1.
+// Operands from the second on are called `params` and have one number per element of axis 1.
 absl::Status CheckChannels(const OpCall& call, int min_rank, absl::Span<const absl::string_view> params) {
   AGC_RETURN_IF_ERROR(CheckFloat(call, 0));
   AGC_RETURN_IF_ERROR(CheckMinRank(call, 0, min_rank));
   AGC_RETURN_IF_ERROR(CheckAtLeastZero(call, "epsilon"));
-  for (size_t k = 0; k < params.size(); ++k) {
-    AGC_RETURN_IF_ERROR(CheckParam(call, static_cast<int>(k) + 1, params[k], {call.type(0).dims[1]}));
+  for (int k = 1; k < call.arity(); ++k) {
+    AGC_RETURN_IF_ERROR(CheckParam(call, k, params[k - 1], {call.type(0).dims[1]}));
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<Types> BatchNormType(const OpCall& call) {
-  AGC_RETURN_IF_ERROR(CheckChannels(call, 2, {"scale", "shift", "mean", "variance"}));
+  AGC_RETURN_IF_ERROR(CheckChannels(call, 2, {"mean", "variance", "scale", "shift"}));
   return Types(call.type(0));
 }
 
 Value Channels(const Rule& s, int k) { return AlongAxes(Wide(s.x[k]), s.x[0].rank(), {1}); }
 
 Value BatchNormDecompose(Rule& s) {
-  const Value scale = Channels(s, 1) * Rsqrt(Channels(s, 4) + s.number("epsilon"));
-  return CastTo((Wide(s.x[0]) - Channels(s, 3)) * scale + Channels(s, 2), s.x[0].dtype());
+  Value scale = Rsqrt(Channels(s, 2) + s.number("epsilon"));
+  if (s.x.size() > 3) scale = scale * Channels(s, 3);
+  const Value y = (Wide(s.x[0]) - Channels(s, 1)) * scale;
+  return CastTo(s.x.size() > 4 ? y + Channels(s, 4) : y, s.x[0].dtype());
 }
 
 absl::StatusOr<Types> BatchNormTrainType(const OpCall& call) {
@@ -239,10 +242,10 @@ constexpr Tolerance kTolerance = {.f32 = 1e-5, .f16 = 4e-3, .bf16 = 3e-2};
 
 // clang-format off
 constexpr OpDef kOps[] = {
-    {.name = "batch_norm", .cls = OpClass::kComposite, .arity = 5, .attrs = kEpsilon, .infer = BatchNormType, .decompose = BatchNormDecompose,
-     .tol = kTolerance, .numpy = "batch_norm(x0, x1, x2, x3, x4, epsilon=epsilon)",
-     .sample = {.shapes = {"f32[2,3,4]", "f32[3]", "f32[3]", "f32[3]", "f32[3]"}, .lo = 0.25, .hi = 2},
-     .doc = "(x - mean) / sqrt(variance + epsilon) * scale + shift per channel, which is axis 1; the operands are x, scale, shift, mean, variance."},
+    {.name = "batch_norm", .cls = OpClass::kComposite, .arity = {3, 5}, .attrs = kEpsilon, .infer = BatchNormType, .decompose = BatchNormDecompose,
+     .tol = kTolerance, .numpy = "batch_norm(x0, x1, x2, x3, epsilon=epsilon)",
+     .sample = {.shapes = {"f32[2,3,4]", "f32[3]", "f32[3]", "f32[3]"}, .lo = 0.25, .hi = 2},
+     .doc = "(x - mean) / sqrt(variance + epsilon) * scale + shift per channel, which is axis 1; the operands are x, mean, variance and, if given, scale and shift."},
     {.name = "batch_norm_train", .cls = OpClass::kComposite, .arity = 3, .attrs = kEpsilon, .infer = BatchNormTrainType,
      .decompose = BatchNormTrainDecompose, .tol = kTolerance, .numpy = "batch_norm_train(x0, x1, x2, epsilon=epsilon)",
      .sample = {.shapes = {"f32[3,2,4]", "f32[2]", "f32[2]"}},
@@ -294,8 +297,8 @@ Value LayerNorm(Value x, Value scale, double epsilon, Loc loc) {
 Value RmsNorm(Value x, Value scale, double epsilon, Loc loc) {
   return Emit("rms_norm", {x, scale}, {Attr{"epsilon", epsilon}}, loc);
 }
-Value BatchNorm(Value x, Value scale, Value shift, Value mean, Value variance, double epsilon, Loc loc) {
-  return Emit("batch_norm", {x, scale, shift, mean, variance}, {Attr{"epsilon", epsilon}}, loc);
+Value BatchNorm(Value x, Value mean, Value variance, Value scale, Value shift, double epsilon, Loc loc) {
+  return Emit("batch_norm", {x, mean, variance, scale, shift}, {Attr{"epsilon", epsilon}}, loc);
 }
 BatchNormResult BatchNormTrain(Value x, Value scale, Value shift, double epsilon, Loc loc) {
   const Value t = Emit("batch_norm_train", {x, scale, shift}, {Attr{"epsilon", epsilon}}, loc);

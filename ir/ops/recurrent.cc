@@ -9,6 +9,7 @@
 #include "ir/ops/infer.h"
 #include "ir/ops/nn.h"
 #include "ir/ops/tables.h"
+#include "ir/tuple.h"
 
 namespace agc {
 namespace {
@@ -230,14 +231,14 @@ constexpr OpDef kOps[] = {
      .infer = [](const OpCall& call) { return RecurrentTypes(call, kGruLayout); },
      .decompose = [](Rule& s) { return Decomposed(s, kGruLayout, GruStep); }, .tol = kTolerance,
      .numpy = "gru(x0, x1, x2, x3, direction=direction, batch_first=batch_first, linear_before_reset=linear_before_reset)",
-     .sample = {.shapes = {"f32[3,2,3]", "f32[1,6,3]", "f32[1,6,2]", "f32[1,12]"}},
+     .sample = {.shapes = {"f32[2,2,3]", "f32[1,6,3]", "f32[1,6,2]", "f32[1,12]"}},
      .doc = "Gated recurrent unit: x [steps, batch, in], w, r and, if given, bias, h0, lengths; gates z, r, h. Results: y [steps, directions, batch, hidden] "
             "and the last h [directions, batch, hidden]."},
     {.name = "lstm", .cls = OpClass::kComposite, .arity = {3, 8}, .attrs = {kDirection, kBatchFirst},
      .infer = [](const OpCall& call) { return RecurrentTypes(call, kLstmLayout); },
      .decompose = [](Rule& s) { return Decomposed(s, kLstmLayout, LstmStep); }, .tol = kTolerance,
      .numpy = "lstm(x0, x1, x2, x3, direction=direction, batch_first=batch_first)",
-     .sample = {.shapes = {"f32[3,2,3]", "f32[1,8,3]", "f32[1,8,2]", "f32[1,16]"}, .attrs = "direction = \"reverse\""},
+     .sample = {.shapes = {"f32[2,2,3]", "f32[1,8,3]", "f32[1,8,2]", "f32[1,16]"}, .attrs = "direction = \"reverse\""},
      .doc = "Long short-term memory: x [steps, batch, in], w, r and, if given, bias, h0, c0, lengths, peepholes; gates i, o, f, c. Results: y [steps, "
             "directions, batch, hidden], the last h and the last c [directions, batch, hidden]."},
     {.name = "rnn", .cls = OpClass::kComposite, .arity = {3, 6}, .attrs = {kDirection, kBatchFirst, {"activation", kString, "tanh", "tanh|relu"}},

@@ -22,17 +22,21 @@ def rms_norm(x, scale, epsilon):
     return out
 
 
-def batch_norm(x, scale, shift, mean, variance, epsilon):
+def batch_norm(x, mean, variance, scale=None, shift=None, epsilon=1e-5):
     out = np.zeros_like(x)
     for c in range(x.shape[1]):
-        out[:, c] = (x[:, c] - mean[c]) / np.sqrt(variance[c] + epsilon) * scale[c] + shift[c]
+        out[:, c] = (x[:, c] - mean[c]) / np.sqrt(variance[c] + epsilon)
+        if scale is not None:
+            out[:, c] *= scale[c]
+        if shift is not None:
+            out[:, c] += shift[c]
     return out
 
 
 def batch_norm_train(x, scale, shift, epsilon):
     mean = np.array([x[:, c].mean() for c in range(x.shape[1])])
     variance = np.array([x[:, c].var() for c in range(x.shape[1])])
-    return batch_norm(x, scale, shift, mean, variance, epsilon), mean, variance
+    return batch_norm(x, mean, variance, scale, shift, epsilon), mean, variance
 
 
 def group_norm(x, scale, shift, groups, epsilon):

@@ -102,5 +102,32 @@ TEST(Transformer, LearnsOnTheDevice) {
   EXPECT_LT(losses.at(79).AsDouble(), 0.2 * first);
 }
 
+// A device's exp(-inf) need not be 0; a query that sees no key must give 0 all the same.
+TEST(Attention, AQueryThatSeesNothingGivesZeroOnTheDevice) {
+  const Program p = Parsed(R"(module @m {
+  graph @g(input %q: f32[3,4], input %k: f32[5,4], input %v: f32[5,4], input %m: f32[3,5]) -> (%y: f32[3,4], %dq: f32[3,4], %dv: f32[5,4]) {
+    %0: f32[3,4] = attention %q, %k, %v, %m
+    %1: f32[3,4] = square %0
+    %2: f32[] = reduce_sum %1
+    %3: f32[3,4] = gradient %2, %q
+    %4: f32[5,4] = gradient %2, %v
+    output %y = %0
+    output %dq = %3
+    output %dv = %4
+  }
+})");
+  EvalInputs in = RandomInputs(p, p.graphs[0], -1, 1);
+  for (int64_t i = 0; i < 15; ++i) {  // the first query sees nothing, the second one key
+    const bool hidden = i < 5 || (i < 10 && i != 7);
+    in.params["m"].set(i, Scalar::Float(kF32, hidden ? -HUGE_VAL : 0));
+  }
+  const EvalResult got = OnDevice(p, "g", in, {.abi = BufferAbi::kAddresses});
+  EXPECT_EQ(Difference(got, Evaluated(p, "g", in), 1e-5), "");
+  for (int64_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(got.outputs.at("y").at(i).AsDouble(), 0);
+    EXPECT_EQ(got.outputs.at("dq").at(i).AsDouble(), 0);
+  }
+}
+
 }  // namespace
 }  // namespace agc::test
