@@ -22,12 +22,11 @@ sys.path.insert(0, HERE)
 import ref  # noqa: E402
 
 # References of all families: ref.py, ref_nn.py and so on.
-REFERENCES = [importlib.import_module(f[:-3]) for f in sorted(os.listdir(os.path.dirname(os.path.abspath(__file__))))
+REFERENCES = [importlib.import_module(f[:-3]) for f in sorted(os.listdir(HERE))
               if re.fullmatch(r"ref(_\w+)?\.py", f)]
 
 F64_TOLERANCE = 1e-12   # ops in f64; the table has none, they differ by the order of sums
 DTYPES = dict(ref.DTYPES)
-MODULES = [importlib.import_module(f[:-3]) for f in sorted(os.listdir(HERE)) if re.fullmatch(r"ref\w*\.py", f)]
 MODES = {
     "op by op": [],
     "f64 arithmetic": ["--double"],
