@@ -119,7 +119,7 @@ Value OneHot(Value indices, int64_t depth, DType dtype, Loc loc = Loc::Here());
 // Activations, normalisation, losses.
 Value Relu(Value x, Loc loc = Loc::Here());
 Value Sigmoid(Value x, Loc loc = Loc::Here());
-Value Gelu(Value x, Loc loc = Loc::Here());  // tanh form
+Value Gelu(Value x, Loc loc = Loc::Here());  // with erf; GeluTanh is in build_math.h
 Value Silu(Value x, Loc loc = Loc::Here());
 Value Softplus(Value x, Loc loc = Loc::Here());
 Value LeakyRelu(Value x, double slope = 0.01, Loc loc = Loc::Here());

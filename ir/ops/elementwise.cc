@@ -51,9 +51,12 @@ void RemVjp(Vjp& s) {
   s.dx[1] = -SafeMul(s.g, Round(DivOf(Sub(s.x[0], s.y), s.x[1])));
 }
 
+// In f32 for f16 and bf16, where quotients by small numbers would overflow before they meet a small factor.
 void DivVjp(Vjp& s) {
-  s.dx[0] = SafeDiv(s.g, s.x[1]);
-  s.dx[1] = -SafeMul(s.dx[0], s.y);
+  const DType wide = AccumulatorOf(s.g.dtype()), narrow = s.g.dtype();
+  const Value q = SafeDiv(CastTo(s.g, wide), CastTo(s.x[1], wide));
+  s.dx[0] = CastTo(q, narrow);
+  s.dx[1] = CastTo(-SafeMul(q, CastTo(s.y, wide)), narrow);
 }
 
 constexpr Sample kPositive = {.lo = 0.5, .hi = 2};

@@ -25,7 +25,6 @@ extern const absl::Span<const OpDef> kGatherOps;       // take, one_hot
 extern const absl::Span<const OpDef> kActivationOps;   // composites: relu, sigmoid, gelu, softmax, log_softmax, dropout
 extern const absl::Span<const OpDef> kLinearActivationOps;  // relu6, hard_*, prelu, shrink
 extern const absl::Span<const OpDef> kSmoothActivationOps;  // elu, mish, glu, swish, log_sigmoid
-extern const absl::Span<const OpDef> kLossOps;              // composites: cross_entropy, mse, layer_norm
 extern const absl::Span<const OpDef> kNormOps;              // composites: layer_norm, batch_norm, lrn
 extern const absl::Span<const OpDef> kAttentionOps;         // composites: attention, masked_softmax
 extern const absl::Span<const OpDef> kPositionOps;          // composites: rotary_embedding, sinusoidal_positions, alibi

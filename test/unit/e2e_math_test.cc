@@ -4,6 +4,8 @@
 // addresses, which lavapipe compiles faster.
 #include <functional>
 
+#include "ir/eval/graph_eval.h"
+#include "ir/op_def.h"
 #include "test/unit/e2e_tools.h"
 
 namespace agc::test {
@@ -99,7 +101,7 @@ TEST(MathOnDevice, PairsOfEdges) {
 // N1, of all activations: finite for finite arguments, and close to f64 wherever that is within the range of f32.
 TEST(MathOnDevice, N1ActivationsAreFinite) {
   const std::vector<double> x = {0,     0.5, -0.5, 3,   -3,   13.24, -13.24, 20.6,
-                                 -20.6, 100, -100, 1e4, -1e4, 1e30,  -1e30,  3.4e38};
+                                 -20.6, 100, -100, 1e4, -1e4, 1e30,  -1e30,  3e38};
   ExpectNear(
       {"gelu", "silu", "sigmoid", "softplus", "swish", "mish", "elu", "celu", "selu", "log_sigmoid", "softsign",
        "tanhshrink", "hard_swish", "hard_sigmoid", "relu6", "hard_tanh", "shrink", "thresholded_relu", "leaky_relu"},
