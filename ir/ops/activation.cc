@@ -123,9 +123,14 @@ Value LogSoftmaxDecompose(Rule& s) {
   const Value z = Centred(Wide(s.x[0]), axis);
   return CastTo(z - Log(ReduceSum(Exp(z), axis, true)), s.x[0].dtype());
 }
+// Gradients take softmax of a narrow operand: the exponential of a result that was rounded to f16 would be off by the
+// absolute error of that.
+bool Narrow(Value x) { return AccumulatorOf(x.dtype()) != x.dtype(); }
+
 void LogSoftmaxVjp(Vjp& s) {
   const Value g = Wide(s.g);
-  s.dx[0] = CastTo(g - Exp(Wide(s.y)) * ReduceSum(g, Axis(s, s.x[0]), true), s.g.dtype());
+  const Value p = Narrow(s.y) ? Softmax(Wide(s.x[0]), s.integer("axis")) : Exp(s.y);
+  s.dx[0] = CastTo(g - p * ReduceSum(g, Axis(s, s.x[0]), true), s.g.dtype());
 }
 
 // An infinite maximum is not subtracted, so that rows of -inf give -inf and rows with inf give inf.
@@ -141,8 +146,9 @@ Value LogSumExpDecompose(Rule& s) {
 void LogSumExpVjp(Vjp& s) {
   Ints kept = s.x[0].dims();
   kept[Axis(s, s.x[0])[0]] = 1;
-  const Value y = Reshape(Wide(s.y), kept), g = Reshape(Wide(s.g), kept);
-  s.dx[0] = CastTo(g * Exp(Wide(s.x[0]) - y), s.x[0].dtype());
+  const Value x = Wide(s.x[0]), g = Reshape(Wide(s.g), kept);
+  const Value p = Narrow(s.y) ? Softmax(x, s.integer("axis")) : Exp(x - Reshape(s.y, kept));
+  s.dx[0] = CastTo(g * p, s.x[0].dtype());
 }
 
 // ---------------------------------------------------------------- dropout

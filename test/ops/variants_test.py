@@ -4,6 +4,7 @@ one sample per row cannot show. Each case is evaluated op by op and as a compile
 
   AGC=build/agc test/ops/variants_test.py [OP...]
 """
+import inspect
 import os
 import re
 import subprocess
@@ -117,7 +118,8 @@ def expected_of(op, inputs, attrs):
     special = {"multi_margin": {"p": 1}, "lp_normalize": {"epsilon": 1e-12}, "cosine_similarity": {"epsilon": 1e-8},
                "triplet_margin": {"epsilon": 1e-6}, "poisson_nll": {"epsilon": 1e-8}}
     function = SCOPE[op]
-    names = function.__code__.co_varnames[len(inputs):function.__code__.co_argcount]
+    parameters = list(inspect.signature(function).parameters.values())[len(inputs):]
+    names = [p.name for p in parameters if p.default is not None]  # operands that are left out are None
     known = {**defaults, **special.get(op, {}), **attrs}
     with np.errstate(all="ignore"):
         result = function(*inputs, **{n: known[n] for n in names if n in known})
