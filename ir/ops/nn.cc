@@ -69,7 +69,7 @@ Value ReduceLoss(Rule& s, Value each) {
   return CastTo(each, s.op.type().dtype);
 }
 
-Value SpreadLoss(Vjp& s, const Dims& dims) {
+Value SpreadLoss(Vjp& s, Dims dims) {
   const std::string& reduction = s.text("reduction");
   const Value g = Wide(s.g);
   if (reduction == "none") return g;

@@ -28,6 +28,6 @@ absl::StatusOr<Types> ElementwiseLoss(const OpCall& call);
 // `each` reduced as the attribute says, in the dtype of the op's result.
 Value ReduceLoss(Rule& s, Value each);
 // The cotangent of every element of the shape `dims` of the loss, wide.
-Value SpreadLoss(Vjp& s, const Dims& dims);
+Value SpreadLoss(Vjp& s, Dims dims);
 
 }  // namespace agc
