@@ -15,11 +15,11 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from sweep_test import MODULES, error_of, from_bf16, parse_type, random_input  # noqa: E402
+from sweep_test import REFERENCES, error_of, from_bf16, parse_type, random_input  # noqa: E402
 
 MODES = {"op by op": [], "lavapipe plan": ["--planned", "--target=lavapipe"]}
 TOLERANCE = {"f64": 1e-12, "f32": 1e-5, "f16": 4e-3, "bf16": 3e-2}
-SCOPE = {k: v for m in MODULES for k, v in vars(m).items() if not k.startswith("_")}
+SCOPE = {k: v for m in REFERENCES for k, v in vars(m).items() if not k.startswith("_")}
 RNN = {"rnn": ("f32[5,3,4] f32[{d},6,4] f32[{d},6,6] f32[{d},12]", "f32[5,{d},3,6] f32[{d},3,6]", 1),
        "gru": ("f32[5,3,4] f32[{d},18,4] f32[{d},18,6] f32[{d},36]", "f32[5,{d},3,6] f32[{d},3,6]", 1),
        "lstm": ("f32[5,3,4] f32[{d},24,4] f32[{d},24,6] f32[{d},48]", "f32[5,{d},3,6] f32[{d},3,6] f32[{d},3,6]", 2)}
