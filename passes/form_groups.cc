@@ -247,7 +247,7 @@ class Grouper {
       open.pop_back();
       for (uint32_t u : users_[i]) {
         if (ops.count({u}) == 0 || !seen.insert(u).second) continue;
-        if (facts_[u].reduces && facts_[producer.index].cost * (facts_[u].overlap - 1) > 2 * kRepeatCost) return true;
+        if (facts_[u].reduces && facts_[producer.index].cost * (facts_[u].overlap - 1) > 8 * kRepeatCost) return true;
         if (!facts_[u].reduces) open.push_back(u);
       }
     }

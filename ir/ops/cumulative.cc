@@ -26,9 +26,9 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 absl::StatusOr<Types> PrefixTypes(const OpCall& call) {
   const TensorType& x = call.type(0);
   const int parts = FindCombiner(call.text("combiner"))->components;
-  if (call.arity() != parts && call.arity() != 2 * parts) {
-    return call.Error(
-        absl::StrCat(call.arity(), " operands given, ", call.text("combiner"), " takes ", parts, " or ", 2 * parts));
+  if (call.arity() != parts && (parts > 1 || call.arity() != 2)) {
+    return call.Error(absl::StrCat(call.arity(), " operands given, ", call.text("combiner"), " takes ",
+                                   parts == 1 ? "1 or, with a carry, 2" : absl::StrCat(parts)));
   }
   AGC_RETURN_IF_ERROR(call.text("combiner") == "softmax" ? CheckFloat(call, 0) : CheckNumber(call, 0));
   AGC_RETURN_IF_ERROR(CheckAxis(call, "axis", call.integer("axis"), x.rank()));
@@ -60,14 +60,10 @@ Expr PrefixAt(At& s, Index i) {
     }
     return values;
   });
-  if (s.arity() > combiner.components) {
-    std::vector<Expr> carry, merged(state.size());
+  if (s.arity() > combiner.components) {  // one component and a carry
     point[axis] = s.pool.Int(0);
-    for (int c = 0; c < combiner.components; ++c) {
-      carry.push_back(Cast(s.Read(combiner.components + c, point), acc));
-    }
-    combiner.merge(carry, state, absl::MakeSpan(merged));
-    state = merged;
+    const std::vector<Expr> carry = {Cast(s.Read(1, point), acc)}, own = state;
+    combiner.merge(carry, own, absl::MakeSpan(state));
   }
   return Cast(state[static_cast<size_t>(s.part)], s.out().dtype);
 }
@@ -112,6 +108,20 @@ Scalar IdentityOf(absl::string_view combiner, size_t component, DType dtype) {
   return FindCombiner(combiner)->identity(static_cast<int>(component), dtype);
 }
 
+// The combiner of two components written with tensors: six operands and results in one kernel are more than small
+// devices can bind. See MergeAffine and MergeSoftmax in ir/combiner.cc.
+Values Merged(absl::string_view combiner, const Values& a, const Values& b) {
+  if (combiner == "affine") {
+    const Value zero = FullLike(b[0], 0), kept = Mul(b[0], a[1]);
+    return {Mul(a[0], b[0]), Add(b[1], Where(Equal(b[0], zero), zero, kept))};
+  }
+  const Value m = Maximum(a[0], b[0]);
+  const auto scaled = [&](const Values& x) {
+    return Where(Equal(x[0], FullLike(x[0], -kInf)), x[1], Mul(x[1], Exp(Sub(x[0], m))));
+  };
+  return {m, Add(scaled(a), scaled(b))};
+}
+
 Values Scan(absl::string_view combiner, const Values& x) {
   const Dims dims = x[0].dims();
   if (dims[1] <= kDirect) return PrefixReduce(combiner, x, {}, 1);
@@ -120,7 +130,8 @@ Values Scan(absl::string_view combiner, const Values& x) {
   for (const Value& v : x) {  // what fills the last block up is read by nobody
     cut.push_back(Reshape(Pad(v, 0, {0, 0, 0}, {0, blocks * kBlock - dims[1], 0}), {dims[0], blocks, kBlock, dims[2]}));
   }
-  for (const Value& v : PrefixReduce(combiner, cut, {}, 2)) {
+  const Values within = PrefixReduce(combiner, cut, {}, 2);
+  for (const Value& v : within) {
     totals.push_back(Reshape(Part(v, 2, kBlock - 1, kBlock), {dims[0], blocks, dims[2]}));
   }
   const Values before = Scan(combiner, totals);
@@ -128,7 +139,7 @@ Values Scan(absl::string_view combiner, const Values& x) {
     const Value shifted = Delayed(before[c], 1, IdentityOf(combiner, c, x[c].dtype()));
     carry.push_back(Reshape(shifted, {dims[0], blocks, 1, dims[2]}));
   }
-  for (const Value& v : PrefixReduce(combiner, cut, carry, 2)) {
+  for (const Value& v : x.size() == 1 ? PrefixReduce(combiner, cut, carry, 2) : Merged(combiner, carry, within)) {
     out.push_back(Part(Reshape(v, {dims[0], blocks * kBlock, dims[2]}), 1, 0, dims[1]));
   }
   return out;
@@ -310,9 +321,9 @@ constexpr OpDef kOps[] = {
     {.name = "logcumsumexp", .cls = kComposite, .arity = 1, .attrs = kLine, .infer = CumulativeFloat, .decompose = LogCumSumExpDecompose, .vjp = LogCumSumExpVjp,
      .tol = kLoose, .numpy = "cumulative(np.logaddexp, x0, axis, reverse, exclusive)", .sample = {.shapes = {"f32[2,5,3]"}, .attrs = "axis = 1", .lo = -4, .hi = 4},
      .doc = "Logarithm of the sum of exponentials so far along an axis. Exclusive: -inf first."},
-    {.name = "prefix_reduce", .cls = kReduce, .arity = {1, 4}, .attrs = kPrefix, .infer = PrefixTypes, .at = PrefixAt, .tol = kLoose,
+    {.name = "prefix_reduce", .cls = kReduce, .arity = {1, 2}, .attrs = kPrefix, .infer = PrefixTypes, .at = PrefixAt, .tol = kLoose,
      .numpy = "cumulative(np.add, x0, axis) + x1", .sample = {.shapes = {"f32[2,5,3]", "f32[2,1,3]"}, .attrs = "axis = 1", .differentiable = false},
-     .doc = "Each element combined with all before it on its axis, one operand and result per component of the combiner, and with the carry that further operands hold. Takes time quadratic in the extent: what cumsum and its kin are made of, block by block."},
+     .doc = "Each element combined with all before it on its axis, one operand and result per component of the combiner; a combiner of one component may start from a carry, the second operand. Takes time quadratic in the extent: what cumsum and its kin are made of, block by block."},
 };
 // clang-format on
 static_assert(CheckOps(kOps));

@@ -191,31 +191,36 @@ TEST(Shape, ViewsTakeEveryDType) {
   }
 }
 
+using Named = std::vector<std::pair<const char*, Tensor>>;
+// Of f32[2,0,3], all without elements.
+Named EmptyResults(Tensor e) {
+  return {{"flip", Flip(e)},
+          {"roll", Roll(e, {5, 1}, {1, 2})},
+          {"tile", Tile(e, {2, 1, 2})},
+          {"stack", Stack({e, e})},
+          {"repeat", RepeatInterleave(e, 3, 1)},
+          {"pad", Pad(e, PadMode::kWrap, {1, 0, 2}, {0, 0, 0})},
+          {"tril", Tril(e)},
+          {"update", UpdateSlice(e, e, {0, 0, 0})},
+          {"diagonal", Diagonal(e)},
+          {"depth", DepthToSpace(Reshape(e, {4, 0, 3}), 2)},
+          {"cumsum", CumSum(e, 1)},
+          {"cumprod", CumProd(e, 0, {.reverse = true})},
+          {"cummax", CumMax(e, 1)},
+          {"lcse", LogCumSumExp(e, 1)},
+          {"recurrence", LinearRecurrence(e, e, 0)},
+          {"kron", Kron(e, e)},
+          {"cross", Cross(e, e)},
+          {"slice", StridedSlice(e, {-1}, {0}, {-1}, {1})}};
+}
+
 // S1 and its kind: no elements in, none or identities out, and gradients of the operand's shape.
 TEST(Shape, NothingIsLegal) {
   Module m("m");
   m.Graph("g", [](Trace& t) {
     const Tensor e = t.Input("e", kF32, {2, 0, 3}), b = t.Input("b", kBool, {0, 2}), k = t.Input("k", kF32, {0, 4});
-    const std::pair<const char*, Tensor> empty[] = {{"flip", Flip(e)},
-                                                    {"roll", Roll(e, {5, 1}, {1, 2})},
-                                                    {"tile", Tile(e, {2, 1, 2})},
-                                                    {"stack", Stack({e, e})},
-                                                    {"repeat", RepeatInterleave(e, 3, 1)},
-                                                    {"pad", Pad(e, PadMode::kWrap, {1, 0, 2}, {0, 0, 0})},
-                                                    {"tril", Tril(e)},
-                                                    {"update", UpdateSlice(e, e, {0, 0, 0})},
-                                                    {"diagonal", Diagonal(e)},
-                                                    {"depth", DepthToSpace(Reshape(e, {4, 0, 3}), 2)},
-                                                    {"cumsum", CumSum(e, 1)},
-                                                    {"cumprod", CumProd(e, 0, {.reverse = true})},
-                                                    {"cummax", CumMax(e, 1)},
-                                                    {"lcse", LogCumSumExp(e, 1)},
-                                                    {"recurrence", LinearRecurrence(e, e, 0)},
-                                                    {"kron", Kron(e, e)},
-                                                    {"cross", Cross(e, e)},
-                                                    {"slice", StridedSlice(e, {-1}, {0}, {-1}, {1})}};
     Tensor loss = ReduceSum(e);
-    for (const auto& [name, y] : empty) {
+    for (const auto& [name, y] : EmptyResults(e)) {
       t.Output(name, y);
       EXPECT_EQ(y.type().elements(), 0) << name;
       loss = loss + ReduceSum(y);
