@@ -1,7 +1,8 @@
 // GLSL functions behind scalar ops whose built-in is missing, loose or undefined somewhere: exponentials, logarithms,
 // the error function and cube roots in f32; trigonometric and hyperbolic ones are in ir/scalar_op_trig.h. Errors are
-// the largest found over random arguments, in ulp of the result, with arithmetic that rounds to nearest. `precise`
-// keeps drivers from rearranging. Functions that several helpers call stand between #ifndef and #endif.
+// the largest found over random arguments, relative to the result in units of 2^-24, on a device that rounds to
+// nearest. `precise` keeps drivers from rearranging. Functions that several helpers call stand between #ifndef and
+// #endif.
 //   kErfcGlsl == Joined<kExpPart, kErfcPart>: agc_exp, then agc_erfc, which calls it
 #pragma once
 #include <algorithm>
@@ -35,7 +36,7 @@ float agc_copysign(float x, float y) {
 )";
 
 // Cody and Waite's reduction to |r| <= ln(2) / 2 (constants of Cephes' expf), then the Taylor polynomial of degree 7.
-// Overflows to inf and underflows to 0 where the result does. 1.7 ulp.
+// Overflows to inf and underflows to 0 where the result does. Error 1.7.
 inline constexpr absl::string_view kExpPart = R"(#ifndef AGC_EXP
 #define AGC_EXP
 float agc_exp(float x) {
@@ -51,7 +52,7 @@ float agc_exp(float x) {
 #endif
 )";
 
-// Below 1/2 the Taylor polynomial of degree 8. 2.2 ulp.
+// Below 1/2 the Taylor polynomial of degree 8. Error 2.2.
 inline constexpr absl::string_view kExpm1Part = R"(float agc_expm1(float x) {
   precise float p = ((2.48015873e-5 * x + 1.98412698e-4) * x + 1.38888889e-3) * x + 8.33333333e-3;
   p = ((p * x + 4.16666667e-2) * x + 1.66666667e-1) * x + 0.5;
@@ -83,7 +84,8 @@ float agc_log_scaled(float x, float base, float unit) {
 }
 #endif
 )";
-// GLSL's log and log2 are loose near 1 (2^-21 absolute) and undefined for 0 and below. 1.5, 2.5 and 2.5 ulp.
+// GLSL's log and log2 are loose near 1 (2^-21 absolute) and undefined for 0 and below. Errors 1.9, 2.4
+// and 2.7.
 inline constexpr absl::string_view kLogOnly =
     "float agc_log(float x) { return agc_log_scaled(x, 1.0, 0.693147181); }\n";
 inline constexpr absl::string_view kLog2Only =
@@ -94,7 +96,7 @@ inline constexpr absl::string_view kLogGlsl = Joined<kLogPart, kLogOnly>;
 inline constexpr absl::string_view kLog2Glsl = Joined<kLogPart, kLog2Only>;
 inline constexpr absl::string_view kLog10Glsl = Joined<kLogPart, kLog10Only>;
 
-// log(u) with u = 1 + x rounded, plus (x - (u - 1)) / u for what rounding lost (FreeBSD's s_log1pf.c). 1.5 ulp.
+// log(u) with u = 1 + x rounded, plus (x - (u - 1)) / u for what rounding lost (FreeBSD's s_log1pf.c). Error 2.3.
 inline constexpr absl::string_view kLog1pPart = R"(#ifndef AGC_LOG1P
 #define AGC_LOG1P
 float agc_log1p(float x) {
@@ -108,8 +110,8 @@ float agc_log1p(float x) {
 )";
 inline constexpr absl::string_view kLog1pGlsl = Joined<kLogPart, kLog1pPart>;
 
-// Minimax polynomials by N. Juffa ("erff with at most 1 ulp", forums.developer.nvidia.com, 2018; free to use): of erf
-// below 0.9277, of log(1 - erf) above. 1.6 ulp.
+// Minimax polynomials after N. Juffa's erff (posted at forums.developer.nvidia.com): of erf below 0.9277, of
+// log(1 - erf) above. Error 1.8.
 inline constexpr absl::string_view kErfGlsl = R"(float agc_erf(float x) {
   precise float t = min(abs(x), 4.0), s = t * t, p, y;
   if (t > 0.927734375) {
@@ -129,7 +131,7 @@ inline constexpr absl::string_view kErfGlsl = R"(float agc_erf(float x) {
 
 // (1 + 2a) exp(a^2) erfc(a) - 1 as a polynomial in (a - 2) / (a + 2) (M. Shepherd and J. Laframboise, "Chebyshev
 // approximation of (1 + 2x) exp(x^2) erfc x", Math. Comp. 36, 1981; coefficients by N. Juffa). exp(-a^2) is taken in
-// two parts, of which the square of the first is exact, as in fdlibm. 5 ulp, also in the tail.
+// two parts, of which the square of the first is exact, as in fdlibm. Error 5, also in the tail.
 inline constexpr absl::string_view kErfcPart = R"(float agc_erfc(float x) {
   precise float a = min(abs(x), 11.0), q = (a - 2.0) / (a + 2.0);
   precise float p = ((-4.01139259e-4 * q - 1.23075210e-3) * q + 1.31355342e-3) * q + 8.63227434e-3;
@@ -142,7 +144,7 @@ inline constexpr absl::string_view kErfcPart = R"(float agc_erfc(float x) {
 )";
 inline constexpr absl::string_view kErfcGlsl = Joined<kExpPart, kErfcPart>;
 
-// The exponent by a third of the bits (FreeBSD's s_cbrtf.c), 5 bits, and three Newton steps. 1.4 ulp.
+// The exponent by a third of the bits (FreeBSD's s_cbrtf.c), 5 bits, and three Newton steps. Error 1.4.
 inline constexpr absl::string_view kCbrtPart = R"(float agc_cbrt(float x) {
   precise float a = abs(x), t = uintBitsToFloat(floatBitsToUint(a) / 3u + 709958130u);
   for (int i = 0; i < 3; ++i) t = t - (t - a / (t * t)) * 0.333333333;

@@ -136,5 +136,38 @@ TEST(MathOnDevice, N7NanPropagatesOrIsIgnored) {
              {x}, 1e-6);
 }
 
+// G5 and its kind: first and second derivatives at zeros, ties and beside dead branches.
+TEST(MathOnDevice, G5AwkwardPointsHaveDerivatives) {
+  Module m("m");
+  m.Graph("g", [](Trace& t) {
+    const Tensor x = t.Input("x", kF32, {5}), zero = FullLike(x, 0);
+    const std::pair<const char*, Tensor> all[] = {
+        {"sqrt", Where(Less(x, 1), x, Sqrt(x))},
+        {"log1p", Where(Greater(x, -1), Log1p(x), x)},
+        {"asin", Where(Less(Abs(x), 1), Asin(x), zero)},
+        {"logit", Where(Less(Abs(x - 0.5), 0.5), Logit(x), zero)},
+        {"hypot", Hypot(x, zero)},
+        {"pow", Pow(x, 2)},
+        {"elu", Elu(x)},
+        {"mish", Mish(x)},
+        {"gelu", Gelu(x)},
+    };
+    for (const auto& [name, y] : all) {
+      const Tensor d = Gradient(ReduceSum(y), x);
+      t.Output(absl::StrCat(name, "_1"), d);
+      t.Output(absl::StrCat(name, "_2"), Gradient(ReduceSum(d), x));
+    }
+  });
+  ASSERT_TRUE(m.status().ok()) << m.status();
+  const Program p = Clone(m.program());
+  EvalInputs in;
+  in.params["x"] = TensorOf({kF32, {5}}, {0, -1, 1, 0.5, 4});
+  const EvalResult got = OnDevice(p, "g", in, {.abi = BufferAbi::kAddresses});
+  for (const auto& [name, t] : got.outputs) {
+    for (double v : Numbers(t)) EXPECT_TRUE(std::isfinite(v)) << name;
+  }
+  EXPECT_EQ(Difference(got, Evaluated(p, "g", in), 1e-5), "");
+}
+
 }  // namespace
 }  // namespace agc::test
