@@ -20,6 +20,7 @@
 #include "ir/build_math.h"
 #include "ir/build_nn.h"
 #include "ir/build_shape.h"
+#include "ir/build_window.h"
 #include "runtime/status.h"
 
 namespace agc {

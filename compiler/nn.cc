@@ -1,8 +1,10 @@
 #include "compiler/nn.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "ir/build_window.h"
 #include "ir/combiner.h"
 
 namespace agc::nn {
@@ -33,6 +35,36 @@ Affine AffineOf(Tensor x, const std::string& name, DType dtype, int64_t size, Lo
           State(x, absl::StrCat(name, ".shift"), {dtype, {size}}, {}, true, loc)};
 }
 
+bool CheckChannels(Tensor x, int rank, int64_t in, const std::string& name, Loc loc) {
+  static constexpr const char* kSpatial[] = {"", ",l]", ",h,w]", ",d,h,w]"};
+  const bool holds = x.rank() == rank + 2 && x.dim(1) == in;
+  return Check(x, holds, loc, name, absl::StrCat("[n,", in, kSpatial[rank]));
+}
+
+// One number per channel.
+Tensor PlusBias(Tensor y, const std::string& name, int64_t channels, int64_t fan_in, Loc loc) {
+  const Tensor b = State(y, absl::StrCat(name, ".bias"), {y.dtype(), {channels}}, Fan(fan_in), true, loc);
+  Ints shape(static_cast<size_t>(std::max(1, y.rank() - 1)), 1);
+  shape[0] = channels;
+  return Add(y, Reshape(b, shape, loc), loc);
+}
+
+template <typename Layer>
+Tensor Convolve(const Layer& l, Tensor x, int rank, Loc loc) {
+  if (!CheckChannels(x, rank, l.in, l.name, loc)) return Poisoned(x);
+  const int64_t per_group = l.in / std::max<int64_t>(l.groups, 1);
+  TensorType type{x.dtype(), {l.out, per_group}};
+  int64_t fan_in = per_group;
+  for (int axis = 0; axis < rank; ++axis) {
+    type.dims.push_back(l.kernel);
+    fan_in *= l.kernel;
+  }
+  const Tensor w = State(x, absl::StrCat(l.name, ".weight"), type, Fan(fan_in), true, loc);
+  const Tensor y =
+      Conv(x, w, {.stride = {l.stride}, .pad = {l.pad}, .dilation = {l.dilation}, .groups = l.groups}, loc);
+  return l.bias ? PlusBias(y, l.name, l.out, fan_in, loc) : y;
+}
+
 }  // namespace
 
 Tensor Linear::operator()(Tensor x, Loc loc) const {
@@ -43,15 +75,19 @@ Tensor Linear::operator()(Tensor x, Loc loc) const {
   return Add(y, State(x, absl::StrCat(name, ".bias"), {x.dtype(), {out}}, Fan(in), true, loc), loc);
 }
 
-Tensor Conv2d::operator()(Tensor x, Loc loc) const {
-  if (!Check(x, x.rank() == 4 && x.dim(1) == in, loc, name, absl::StrCat("[n,", in, ",h,w]"))) return Poisoned(x);
-  const int64_t fan_in = in * kernel * kernel;
+Tensor Conv1d::operator()(Tensor x, Loc loc) const { return Convolve(*this, x, 1, loc); }
+Tensor Conv2d::operator()(Tensor x, Loc loc) const { return Convolve(*this, x, 2, loc); }
+Tensor Conv3d::operator()(Tensor x, Loc loc) const { return Convolve(*this, x, 3, loc); }
+
+Tensor ConvTranspose2d::operator()(Tensor x, Loc loc) const {
+  if (!CheckChannels(x, 2, in, name, loc)) return Poisoned(x);
+  const int64_t per_group = out / std::max<int64_t>(groups, 1), fan_in = per_group * kernel * kernel;
   const Tensor w =
-      State(x, absl::StrCat(name, ".weight"), {x.dtype(), {out, in, kernel, kernel}}, Fan(fan_in), true, loc);
-  const Tensor y = agc::Conv2d(x, w, {.stride = {stride, stride}, .pad = {pad, pad, pad, pad}}, loc);
-  if (!bias) return y;
-  const Tensor b = State(x, absl::StrCat(name, ".bias"), {x.dtype(), {out}}, Fan(fan_in), true, loc);
-  return Add(y, Reshape(b, {out, 1, 1}, loc), loc);
+      State(x, absl::StrCat(name, ".weight"), {x.dtype(), {in, per_group, kernel, kernel}}, Fan(fan_in), true, loc);
+  const Tensor y = ConvTranspose(
+      x, w, {.stride = {stride}, .pad = {pad}, .dilation = {dilation}, .output_pad = {output_pad}, .groups = groups},
+      loc);
+  return bias ? PlusBias(y, name, out, fan_in, loc) : y;
 }
 
 Tensor Embedding::operator()(Tensor ids, Loc loc) const {

@@ -19,10 +19,35 @@ struct Linear {
   Tensor operator()(Tensor x, Loc loc = Loc::Here()) const;  // [...,in] -> [...,out]
 };
 
+// Convolutions with one kernel extent, stride, padding and dilation for all spatial axes.
+struct Conv1d {
+  std::string name = {};
+  int64_t in = 0, out = 0;
+  int64_t kernel = 3, stride = 1, pad = 0, dilation = 1, groups = 1;
+  bool bias = true;
+  Tensor operator()(Tensor x, Loc loc = Loc::Here()) const;  // [n,in,l] -> [n,out,l']
+};
+
 struct Conv2d {
   std::string name = {};
   int64_t in = 0, out = 0;
-  int64_t kernel = 3, stride = 1, pad = 0;
+  int64_t kernel = 3, stride = 1, pad = 0, dilation = 1, groups = 1;
+  bool bias = true;
+  Tensor operator()(Tensor x, Loc loc = Loc::Here()) const;  // [n,in,h,w] -> [n,out,h',w']
+};
+
+struct Conv3d {
+  std::string name = {};
+  int64_t in = 0, out = 0;
+  int64_t kernel = 3, stride = 1, pad = 0, dilation = 1, groups = 1;
+  bool bias = true;
+  Tensor operator()(Tensor x, Loc loc = Loc::Here()) const;  // [n,in,d,h,w] -> [n,out,d',h',w']
+};
+
+struct ConvTranspose2d {
+  std::string name = {};
+  int64_t in = 0, out = 0;
+  int64_t kernel = 3, stride = 1, pad = 0, output_pad = 0, dilation = 1, groups = 1;
   bool bias = true;
   Tensor operator()(Tensor x, Loc loc = Loc::Here()) const;  // [n,in,h,w] -> [n,out,h',w']
 };

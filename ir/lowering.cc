@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "ir/base/status.h"
 #include "ir/op_def.h"
+#include "ir/split_axes.h"
 #include "ir/verify/verify.h"
 
 namespace agc {
@@ -351,16 +352,20 @@ bool HasLoad(Expr e) {
 
 bool FormContractions(Nest& nest) {
   bool changed = false;
-  for (NestStage& stage : nest.stages) {
+  for (size_t k = 0; k < nest.stages.size(); ++k) {
+    const NestStage stage = nest.stages[k];
     if (stage.kind != StageKind::kReduce || stage.combiner != FindCombiner("add") || stage.when.valid()) continue;
     Expr left, right;
     if (!SplitProduct(nest.at(stage.values[0]), left, right) || !HasLoad(left) || !HasLoad(right)) continue;
-    NestStage candidate = stage;
+    NestStage& candidate = nest.stages[k];
     candidate.kind = StageKind::kContract;
     candidate.values = {left.id, right.id};
-    const ContractAxes axes = ClassifyContraction(nest, candidate);
-    if (axes.m.empty() && axes.n.empty()) continue;  // both sides mention every axis: a reduction like any other
-    stage = std::move(candidate);
+    SplitBatchAxes(nest, k);
+    const ContractAxes axes = ClassifyContraction(nest, nest.stages[k]);
+    if (axes.m.empty() && axes.n.empty()) {  // both sides mention every axis: a reduction like any other
+      nest.stages[k] = stage;
+      continue;
+    }
     changed = true;
   }
   return changed;

@@ -61,12 +61,41 @@ Jvp::Jvp(Builder& b, Op o, OpId id) : Rule(b, std::move(o)), y{&b, id, b.generat
 absl::Span<const OpDef* const> AllOps() {
   static const std::vector<const OpDef*>& all = *[] {
     auto* ops = new std::vector<const OpDef*>;
-    for (absl::Span<const OpDef> table :
-         {kDataOps,      kElementwiseOps,      kCompareOps,          kViewOps,       kPadOps,       kRearrangeOps,
-          kDiagonalOps,  kReduceOps,           kReduceStatsOps,      kCumulativeOps, kLinalgOps,    kContractOps,
-          kPoolOps,      kGatherOps,           kActivationOps,       kLossOps,       kMathOps,      kTrigOps,
-          kBitOps,       kLinearActivationOps, kSmoothActivationOps, kNormOps,       kAttentionOps, kPositionOps,
-          kRecurrentOps, kRegressionLossOps,   kBinaryLossOps,       kMarginLossOps}) {
+    for (absl::Span<const OpDef> table : {kDataOps,
+                                          kElementwiseOps,
+                                          kCompareOps,
+                                          kViewOps,
+                                          kPadOps,
+                                          kRearrangeOps,
+                                          kDiagonalOps,
+                                          kReduceOps,
+                                          kReduceStatsOps,
+                                          kCumulativeOps,
+                                          kLinalgOps,
+                                          kContractOps,
+                                          kConvOps,
+                                          kConvTransposeOps,
+                                          kUnfoldOps,
+                                          kMaxPoolOps,
+                                          kAdaptivePoolOps,
+                                          kResizeOps,
+                                          kGridOps,
+                                          kPoolOps,
+                                          kGatherOps,
+                                          kActivationOps,
+                                          kLossOps,
+                                          kMathOps,
+                                          kTrigOps,
+                                          kBitOps,
+                                          kLinearActivationOps,
+                                          kSmoothActivationOps,
+                                          kNormOps,
+                                          kAttentionOps,
+                                          kPositionOps,
+                                          kRecurrentOps,
+                                          kRegressionLossOps,
+                                          kBinaryLossOps,
+                                          kMarginLossOps}) {
       for (const OpDef& op : table) ops->push_back(&op);
     }
     std::sort(ops->begin(), ops->end(), [](const OpDef* a, const OpDef* b) { return a->name < b->name; });

@@ -19,10 +19,17 @@ extern const absl::Span<const OpDef> kReduceOps;       // sum, mean, largest, sm
 extern const absl::Span<const OpDef> kReduceStatsOps;  // composites: logic, counts, norms, variances
 extern const absl::Span<const OpDef> kCumulativeOps;   // cumsum and its kin, linear_recurrence, prefix_reduce
 extern const absl::Span<const OpDef> kLinalgOps;       // composites: einsum, dot, outer, kron, cross
-extern const absl::Span<const OpDef> kContractOps;     // matmul, batch_matmul, conv2d and its gradients
-extern const absl::Span<const OpDef> kPoolOps;         // pooling and its gradients
-extern const absl::Span<const OpDef> kGatherOps;       // take, one_hot
-extern const absl::Span<const OpDef> kActivationOps;   // composites: relu, sigmoid, gelu, softmax, log_softmax, dropout
+extern const absl::Span<const OpDef> kContractOps;     // matmul, batch_matmul
+extern const absl::Span<const OpDef> kConvOps;         // conv1d, conv2d, conv3d and their gradients
+extern const absl::Span<const OpDef> kConvTransposeOps;  // conv_transpose1d, 2d, 3d
+extern const absl::Span<const OpDef> kUnfoldOps;         // windows as tensors
+extern const absl::Span<const OpDef> kMaxPoolOps;        // maximum pooling with positions, and its gradients
+extern const absl::Span<const OpDef> kPoolOps;          // composites: max_pool2d, avg_pool2d, lp_pool2d, global pooling
+extern const absl::Span<const OpDef> kAdaptivePoolOps;  // pooling to a given size
+extern const absl::Span<const OpDef> kResizeOps;        // resize, resample
+extern const absl::Span<const OpDef> kGridOps;          // affine_grid, grid_sample
+extern const absl::Span<const OpDef> kGatherOps;        // take, one_hot
+extern const absl::Span<const OpDef> kActivationOps;  // composites: relu, sigmoid, gelu, softmax, log_softmax, dropout
 extern const absl::Span<const OpDef> kLinearActivationOps;  // relu6, hard_*, prelu, shrink
 extern const absl::Span<const OpDef> kSmoothActivationOps;  // elu, mish, glu, swish, log_sigmoid
 extern const absl::Span<const OpDef> kNormOps;              // composites: layer_norm, batch_norm, lrn

@@ -1,20 +1,22 @@
-// Windows that slide over the last two axes of NCHW tensors: what convolutions and pooling have in common. Output
-// element p reads input elements p * stride + tap - before for tap in [0, kernel), where they exist.
-//   AGC_ASSIGN_OR_RETURN(const Window2d window, CheckedWindow(call, {3, 3}));
-//   AGC_ASSIGN_OR_RETURN(const Extents2d out, WindowedExtents(call, window, {28, 28}));
+// Windows that slide over the spatial axes of [n, c, spatial...] tensors: what convolutions and pooling have in common,
+// for any number of axes. Output element p reads input elements p * stride + tap * dilation - before for tap in
+// [0, kernel), where they exist.
+//   AGC_ASSIGN_OR_RETURN(const Window window, CheckedWindow(call, {3, 3}));
+//   AGC_ASSIGN_OR_RETURN(const Ints out, WindowedExtents(call, window, {28, 28}));
 #pragma once
-#include <array>
-
 #include "ir/op_def.h"
 
 namespace agc {
 
-using Extents2d = std::array<int64_t, 2>;  // height, width
-
-struct Window2d {
-  Extents2d kernel = {1, 1}, stride = {1, 1}, before = {0, 0}, after = {0, 0};
-  int64_t taps() const { return kernel[0] * kernel[1]; }
+struct Window {
+  Ints kernel = {}, stride = {}, before = {}, after = {}, dilation = {};  // one number per axis
+  int rank() const { return static_cast<int>(kernel.size()); }
+  int64_t taps() const;
+  int64_t reach(int axis) const { return (kernel[axis] - 1) * dilation[axis] + 1; }  // elements from first to last tap
 };
+
+// The axes behind the first two.
+Ints Spatial(const Dims& dims);
 
 // A place along one axis, with the condition under which it lies inside the tensor.
 struct WindowPlace {
@@ -22,15 +24,30 @@ struct WindowPlace {
   Expr inside = {};
 };
 // The input element that output element `out` reads at `tap`.
-WindowPlace InputAt(const Window2d& window, int axis, Expr out, Expr tap, int64_t inputs);
-// The output element that reads input element `in` at `tap`, if there is one.
-WindowPlace OutputAt(const Window2d& window, int axis, Expr in, Expr tap, int64_t outputs);
+WindowPlace InputAt(const Window& window, int axis, Expr out, Expr tap, int64_t inputs);
 
-// From attributes `stride` (empty: the kernel) and `pad` (top, left, bottom, right), which are taken to be legal.
-Window2d WindowOf(const AttrReader& attrs, Extents2d kernel);
-// The same, checked: positive kernel and stride, padding of 0 and more.
-absl::StatusOr<Window2d> CheckedWindow(const OpCall& call, Extents2d kernel);
+// The output elements that read input element `in`, numbered from 0 to Readers() - 1, in the order of their taps. Every
+// tap is one of them and most miss (`kTaps`: the stride must divide the distance), or every stride-th tap from the one
+// that fits is (`kPhases`: without dilation).
+enum class ReaderForm { kTaps, kPhases };
+ReaderForm FormOf(const Window& window, int axis);  // the one with fewer readers
+int64_t Readers(const Window& window, int axis, ReaderForm form);
+struct Reader : WindowPlace {
+  Expr tap = {};
+  Expr is_tap = {};  // `tap` lies inside the kernel
+};
+Reader OutputAt(const Window& window, int axis, Expr in, Expr number, int64_t outputs, ReaderForm form);
+
+// From attributes `stride` (empty: the kernel), `pad` (before along every axis, then after along every axis) and
+// `dilation` (where the op has it; empty: 1), which are taken to be legal.
+Window WindowOf(const AttrReader& attrs, const Ints& kernel);
+// The same, checked: positive kernel, stride and dilation, padding of 0 and more.
+absl::StatusOr<Window> CheckedWindow(const OpCall& call, const Ints& kernel);
 // Output extents over an input; an error where the kernel does not fit into the padded input.
-absl::StatusOr<Extents2d> WindowedExtents(const OpCall& call, const Window2d& window, Extents2d input);
+absl::StatusOr<Ints> WindowedExtents(const OpCall& call, const Window& window, const Ints& input);
+// No number of `ints` is so large that sums of an index, a tap and a padding could overflow.
+absl::Status CheckMost(const OpCall& call, absl::string_view what, absl::Span<const int64_t> ints);
+
+std::string ExtentsText(absl::Span<const int64_t> extents);  // "3x3"
 
 }  // namespace agc

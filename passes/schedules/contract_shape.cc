@@ -1,6 +1,7 @@
 #include "passes/schedules/contract_shape.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "ir/address.h"
@@ -79,10 +80,14 @@ ContractShape ShapeOf(const Nest& nest) {
   const ContractAxes axes = ClassifyContraction(nest, nest.stages[0]);
   ContractShape shape{axes.batch, axes.m, axes.n, axes.k};
   const NestStore& store = nest.stores[0];
-  const auto contiguous = [&](const std::vector<VarId>& side) {
-    return std::any_of(side.begin(), side.end(), [&](VarId v) { return StrideIn(nest, store, v) == 1; });
+  const auto least = [&](const std::vector<VarId>& side) {
+    int64_t stride = std::numeric_limits<int64_t>::max();
+    for (VarId v : side) stride = std::min(stride, StrideIn(nest, store, v));
+    return stride;
   };
-  if (contiguous(shape.m) || shape.n.empty()) {
+  // Neighbours are those of the smallest stride, where a batch axis has stride 1.
+  const bool nearer = least(shape.batch) == 1 && least(shape.m) < least(shape.n);
+  if (least(shape.m) == 1 || nearer || shape.n.empty()) {
     std::swap(shape.m, shape.n);
     shape.swapped = true;
   }

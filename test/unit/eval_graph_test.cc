@@ -57,7 +57,7 @@ TEST(EvalGraph, CompositesTuplesAndConstants) {
   const Program p = Parsed(R"(
 module @m {
   graph @g(input %x: f32[1,1,2,4]) -> (%v: f32[1,1,1,2], %i: u8[1,1,1,2], %s: f32[2]) {
-    %0: (f32[1,1,1,2], u8[1,1,1,2]) = max_pool2d_with_index %x {window = [2, 2]}
+    %0: (f32[1,1,1,2], u8[1,1,1,2]) = max_pool_with_index %x {window = [2, 2]}
     %1: f32[1,1,1,2] = get %0 {index = 0}
     %2: u8[1,1,1,2] = get %0 {index = 1}
     %3: f32[2] = reshape %1 {shape = [2]}

@@ -26,14 +26,40 @@ std::vector<Case> Calls(DType t) {
       {"matmul", {{t, {3, 4}}, {t, {4, 5}}}, {}, ""},
       {"batch_matmul", {{t, {2, 3, 4}}, {t, {2, 4, 5}}}, {}, ""},
       {"conv2d", {x, w}, conv, ""},
+      {"conv1d", {{t, {2, 4, 9}}, {t, {6, 2, 3}}}, {{"groups", int64_t{2}}}, ""},
+      {"conv1d_input_grad", {{t, {2, 6, 7}}, {t, {6, 2, 3}}}, {{"input", Ints{2, 4, 9}}, {"groups", int64_t{2}}}, ""},
+      {"conv1d_weight_grad", {{t, {2, 4, 9}}, {t, {2, 6, 7}}}, {{"weight", Ints{6, 2, 3}}, {"groups", int64_t{2}}}, ""},
+      {"conv3d", {{t, {1, 2, 3, 4, 5}}, {t, {3, 2, 2, 2, 2}}}, {}, ""},
+      {"conv3d_input_grad", {{t, {1, 3, 2, 3, 4}}, {t, {3, 2, 2, 2, 2}}}, {{"input", Ints{1, 2, 3, 4, 5}}}, ""},
+      {"conv3d_weight_grad", {{t, {1, 2, 3, 4, 5}}, {t, {1, 3, 2, 3, 4}}}, {{"weight", Ints{3, 2, 2, 2, 2}}}, ""},
+      {"conv_transpose1d", {{t, {2, 4, 5}}, {t, {4, 3, 4}}}, {{"groups", int64_t{2}}}, ""},
+      {"conv_transpose2d", {x, {t, {2, 3, 3, 2}}}, {{"stride", Ints{2, 2}}, {"output_pad", Ints{1, 0}}}, ""},
+      {"conv_transpose3d", {{t, {1, 2, 2, 2, 2}}, {t, {2, 1, 2, 2, 2}}}, {}, ""},
       {"conv2d_input_grad", {y, w}, With(input, conv), ""},
       {"conv2d_weight_grad", {x, y}, With({"weight", Ints{3, 2, 3, 2}}, conv), ""},
-      {"max_pool2d_with_index", {x}, pool, ""},
+      {"max_pool_with_index", {x}, pool, ""},
       {"max_pool2d", {x}, pool, ""},
-      {"max_pool2d_grad", {pooled, index}, With(input, pool), ""},
-      {"max_pool2d_take", {x, index}, pool, ""},
+      {"max_pool_grad", {pooled, index}, With(input, pool), ""},
+      {"max_pool_take", {x, index}, pool, ""},
       {"avg_pool2d", {x}, pool, ""},
-      {"avg_pool2d_grad", {pooled}, With(input, pool), ""},
+      {"lp_pool2d", {x}, pool, ""},
+      {"max_pool_indices", {x}, pool, ""},
+      {"sliding_windows", {x}, pool, ""},
+      {"overlap_add", {{t, {2, 2, 3, 6, 3, 2}}}, With({"input", Ints{5, 6}}, pool), ""},
+      {"unfold", {x}, pool, ""},
+      {"max_unpool", {pooled, {I32, pooled.dims}}, With({"input", Ints{5, 6}}, pool), ""},
+      {"adaptive_avg_pool", {x}, {{"size", Ints{3, 4}}}, ""},
+      {"adaptive_sum_pool", {x}, {{"size", Ints{3, 4}}}, ""},
+      {"adaptive_max_pool", {x}, {{"size", Ints{3, 4}}}, ""},
+      {"adaptive_max_pool_with_index", {x}, {{"size", Ints{3, 4}}}, ""},
+      {"adaptive_max_pool_grad", {x, {I32, x.dims}}, {{"input", Ints{7, 3}}}, ""},
+      {"adaptive_max_pool_take", {x, {I32, {2, 2, 3, 4}}}, {}, ""},
+      {"resize", {x}, {{"size", Ints{7, 3}}}, ""},
+      {"resample", {x}, {{"axis", int64_t{2}}, {"size", int64_t{7}}, {"map", Ints{5, 0, 7}}}, ""},
+      {"resample_grad", {x}, {{"axis", int64_t{2}}, {"size", int64_t{7}}, {"map", Ints{7, 0, 5}}}, ""},
+      {"affine_grid", {{t, {2, 2, 3}}}, {{"size", Ints{3, 4}}}, ""},
+      {"grid_sample", {x, {t, {2, 3, 4, 2}}}, {}, ""},
+      {"fold", {{t, {2, 12, 18}}}, With({"input", Ints{5, 6}}, pool), ""},
       {"one_hot", {{I8, {2, 3}}}, {{"depth", int64_t{300}}, {"dtype", t}}, ""},
       {"logsumexp", {x}, {{"axis", int64_t{1}}}, ""},
       {"dropout", {x, {U32, {2}}}, {{"stream", int64_t{1}}, {"rate", 0.5}}, ""},
@@ -45,6 +71,13 @@ std::vector<Case> Calls(DType t) {
   for (int64_t axis = 0; axis < 4; ++axis) {
     for (DType integer : {I8, I32, U32, U8}) calls.push_back({"take", {x, {integer, {3, 4}}}, {{"axis", axis}}, ""});
   }
+  for (const char* op : {"global_avg_pool", "global_max_pool", "global_lp_pool"}) calls.push_back({op, {x}, {}, ""});
+  for (const char* op : {"max_pool1d", "avg_pool1d", "lp_pool1d"}) {
+    calls.push_back({op, {{t, {2, 2, 9}}}, {{"window", Ints{3}}, {"ceil_mode", true}}, ""});
+  }
+  for (const char* op : {"max_pool3d", "avg_pool3d", "lp_pool3d"}) {
+    calls.push_back({op, {{t, {1, 2, 3, 4, 5}}}, {{"window", Ints{2, 2, 2}}}, ""});
+  }
   for (const char* op : {"relu", "leaky_relu", "sigmoid", "silu", "softplus", "gelu", "softmax", "log_softmax"}) {
     calls.push_back({op, {x}, {}, ""});
   }
@@ -53,7 +86,8 @@ std::vector<Case> Calls(DType t) {
 
 TEST(Rules, EveryOpIsCalled) {
   const std::vector<Case> calls = Calls(F32);
-  for (absl::Span<const OpDef> table : {kContractOps, kPoolOps, kGatherOps, kActivationOps, kLossOps}) {
+  for (absl::Span<const OpDef> table : {kContractOps, kConvOps, kConvTransposeOps, kUnfoldOps, kMaxPoolOps, kPoolOps,
+                                        kAdaptivePoolOps, kResizeOps, kGridOps, kGatherOps, kActivationOps, kLossOps}) {
     for (const OpDef& op : table) {
       const bool called = std::any_of(calls.begin(), calls.end(), [&](const Case& c) { return op.name == c.op; });
       EXPECT_TRUE(called) << op.name;
