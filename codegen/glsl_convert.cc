@@ -176,4 +176,25 @@ std::string GlslExpr::Store(uint32_t param, ExprId index, const std::string& val
                       shift, ");");
 }
 
+std::string GlslExpr::Bitcast(absl::string_view text, DType from, DType to) {
+  if (IsInt(from) && IsInt(to)) return Convert(text, from, to);
+  const auto call = [&](absl::string_view f) { return absl::StrCat(f, "(", text, ")"); };
+  const DType integer = IsInt(from) ? from : to;
+  switch (IsInt(from) ? to : from) {
+    case DType::kF64:
+      if (Pair(integer)) return call(from == integer ? "packDouble2x32" : "unpackDouble2x32");
+      if (from == integer) return call(IsSigned(integer) ? "int64BitsToDouble" : "uint64BitsToDouble");
+      return call(IsSigned(integer) ? "doubleBitsToInt64" : "doubleBitsToUint64");
+    case DType::kF32:
+      if (from == integer) return call(IsSigned(integer) ? "intBitsToFloat" : "uintBitsToFloat");
+      return call(IsSigned(integer) ? "floatBitsToInt" : "floatBitsToUint");
+    case DType::kF16:  // the lower half of a word
+      if (from == integer) return absl::StrCat("unpackHalf2x16(uint(", text, ")).x");
+      return Convert(absl::StrCat("packHalf2x16(vec2(", text, ", 0.0))"), DType::kU32, to);
+    default:  // bf16: the upper half of an f32
+      if (from == integer) return absl::StrCat("uintBitsToFloat(uint(", text, ") << 16)");
+      return Convert(absl::StrCat("floatBitsToUint(", text, ") >> 16"), DType::kU32, to);
+  }
+}
+
 }  // namespace agc

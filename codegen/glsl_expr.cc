@@ -226,6 +226,8 @@ std::string GlslExpr::Print(ExprId id) {
       return Call(n);
     case ExprKind::kCast:
       return Convert(Print(n.args[0]), kernel_.pool->node(n.args[0]).dtype, n.dtype);
+    case ExprKind::kBitcast:
+      return Bitcast(Print(n.args[0]), kernel_.pool->node(n.args[0]).dtype, n.dtype);
     case ExprKind::kFromIndex: {
       const std::string x = IsSigned(n.dtype) ? absl::StrCat("int(", Print(n.args[0]), ")") : Print(n.args[0]);
       if (Pair(n.dtype)) return Convert(x, IsSigned(n.dtype) ? DType::kI32 : DType::kU32, n.dtype);

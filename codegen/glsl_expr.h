@@ -20,7 +20,8 @@ class GlslExpr {
 
   std::string Print(ExprId id);
   std::string Convert(absl::string_view text, DType from, DType to);
-  std::string Type(DType value) const;  // of a value in a register
+  std::string Bitcast(absl::string_view text, DType from, DType to);  // dtypes of the same size
+  std::string Type(DType value) const;                                // of a value in a register
   std::string Constant(Scalar value) const;
   std::string Stored(const KernelParam& param) const;  // of an element in memory
   std::string Load(uint32_t param, ExprId index);      // an element as a value of its stored dtype

@@ -120,6 +120,16 @@ Expr Cast(Expr value, DType to) {
       {.kind = ExprKind::kCast, .dtype = to, .lanes = static_cast<uint8_t>(value.lanes()), .args = {value.id}});
 }
 
+Expr Bitcast(Expr value, DType to) {
+  const DType from = value.dtype();
+  AGC_CHECK(CanBitcast(from, to));
+  if (from == to) return value;
+  if (value.IsConst()) return value.pool->Const(BitsAs({from, static_cast<uint64_t>(value.node().payload)}, to));
+  if (value.is(ExprKind::kBitcast)) return Bitcast(value.arg(0), to);
+  return value.pool->Add(
+      {.kind = ExprKind::kBitcast, .dtype = to, .lanes = static_cast<uint8_t>(value.lanes()), .args = {value.id}});
+}
+
 Expr FromIndex(Expr index, DType to) {
   if (index.IsConst()) return index.pool->Const(Scalar::Of(to, static_cast<double>(index.node().payload)));
   return index.pool->Add({.kind = ExprKind::kFromIndex, .dtype = to, .args = {index.id}});
@@ -214,6 +224,8 @@ Expr Rebuild(Expr e, Index args) {
       return Alu(ScalarOps()[n.ref], args);
     case ExprKind::kCast:
       return Cast(args[0], n.dtype);
+    case ExprKind::kBitcast:
+      return Bitcast(args[0], n.dtype);
     case ExprKind::kFromIndex:
       return FromIndex(args[0], n.dtype);
     case ExprKind::kToIndex:

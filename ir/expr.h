@@ -49,6 +49,7 @@ enum class ExprKind : uint8_t {
   kStage,      // ref: stage component of a nest; args: index...
   kAlu,        // ref: scalar op
   kCast,       // value conversion to `dtype`
+  kBitcast,    // the same bits as another dtype of the same size
   kFromIndex,  // an index as a value of `dtype` (an integer dtype)
   kToIndex,    // an integer value as an index, promised to lie in [lo, hi]
   kLane,       // payload: lane of a vector value
@@ -152,6 +153,7 @@ Expr Alu(absl::string_view op, absl::Span<const Expr> args);  // typed and check
 Expr Alu(const ScalarOp& op, absl::Span<const Expr> args);
 Expr Select(Expr cond, Expr then, Expr otherwise);  // folds constant conditions
 Expr Cast(Expr value, DType to);
+Expr Bitcast(Expr value, DType to);  // dtypes of the same size, none of them bool or index
 Expr FromIndex(Expr index, DType to);
 Expr ToIndex(Expr value, int64_t lo, int64_t hi);  // promised range
 Expr Lane(Expr vector, int lane);

@@ -117,6 +117,17 @@ Scalar Convert(Scalar value, DType to) {
   return IsFloat(value.dtype) ? Scalar::Int(to, SaturateToInt(to, value.f())) : Scalar::Int(to, value.i());
 }
 
+bool CanBitcast(DType from, DType to) {
+  const auto plain = [](DType t) { return t != DType::kBool && t != DType::kIndex; };
+  return plain(from) && plain(to) && SizeOf(from) == SizeOf(to);
+}
+
+Scalar BitsAs(Scalar value, DType to) {
+  uint64_t element = 0;
+  StoreElement(value, &element);
+  return LoadElement(to, &element);
+}
+
 Scalar LoadElement(DType dtype, const void* p) {
   switch (dtype) {
     case DType::kF64:

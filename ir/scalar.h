@@ -24,6 +24,8 @@ struct Scalar {
 double RoundTo(DType dtype, double value);   // the nearest value of a float dtype, half to even
 int64_t WrapTo(DType dtype, int64_t value);  // two's complement; bool becomes 0 or 1
 Scalar Convert(Scalar value, DType to);      // `cast`: docs/numerics.md; float to integer truncates and saturates
+bool CanBitcast(DType from, DType to);       // elements of the same size, neither bool nor index
+Scalar BitsAs(Scalar value, DType to);       // `bitcast`: the element's bits read as another dtype of that size
 Scalar LoadElement(DType dtype, const void* element);  // host-visible bytes
 void StoreElement(Scalar value, void* element);
 // Shortest text that reads back exactly: "0.5", "-0", "inf", "nan", "true"; odd NaNs as "0x7ff8..." bits.

@@ -201,6 +201,24 @@ void RunCast(const StripInstr& instr, EvalMode mode, Operand x, int n, uint64_t*
   for (int i = 0; i < n; ++i) out[i] = Convert({from, x.data[i * x.step]}, to).bits;
 }
 
+// 32-bit floats, the common case, without a way through memory.
+void RunBitcast(const StripInstr& instr, Operand x, int n, uint64_t* out) {
+  if (instr.from == DType::kF32 && instr.dtype == DType::kU32) {
+    return Map(x, n, out, [](uint64_t v) {
+      return uint64_t{std::bit_cast<uint32_t>(static_cast<float>(std::bit_cast<double>(v)))};
+    });
+  }
+  if (instr.from == DType::kU32 && instr.dtype == DType::kF32) {
+    return Map(x, n, out, [](uint64_t v) {
+      return std::bit_cast<uint64_t>(static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(v))));
+    });
+  }
+  for (int i = 0; i < n; ++i) {  // under kDouble a register may hold what its dtype cannot
+    const Scalar v = IsFloat(instr.from) ? Scalar::Float(instr.from, x.f(i)) : Scalar{instr.from, x.data[i * x.step]};
+    out[i] = BitsAs(v, instr.dtype).bits;
+  }
+}
+
 int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
 void RunLin(const StripInstr& instr, const Operand* x, int n, uint64_t* out) {
@@ -358,6 +376,9 @@ absl::Status StripMachine::Run(size_t begin, size_t end, StripMemory& memory, in
       case ExprKind::kCast:
       case ExprKind::kFromIndex:
         RunCast(instr, mode_, x[0], n, out);
+        break;
+      case ExprKind::kBitcast:
+        RunBitcast(instr, x[0], n, out);
         break;
       case ExprKind::kToIndex:
         AGC_RETURN_IF_ERROR(RunToIndex(instr, x[0], n, instr.uniform ? nullptr : active, out));

@@ -249,7 +249,7 @@ class ExprParser {
     if (name == "inf" || name == "nan") return {.literal = c_.Take(), .is_literal = true, .loc = here};
     c_.Take();
     if (name == "true" || name == "false") return Done(pool_.Bool(name == "true"), here);
-    if (name == "cast") return Done(CastTo(), here);
+    if (name == "cast" || name == "bitcast") return Done(CastTo(name == "bitcast", here), here);
     if (c_.Accept("(")) return Done(Call(name, here), here);
     const std::optional<VarId> v = FindVar(scope_, name);
     if (v.has_value()) return Done(pool_.Var(*v), here);
@@ -258,14 +258,16 @@ class ExprParser {
     return Done(Fail(here, absl::StrCat("unknown variable ", name, Nearest(name, names))), here);
   }
 
-  Expr CastTo() {
+  Expr CastTo(bool bits, Loc here) {
     c_.Expect("<");
     const DType to = c_.TypeName("a type");
     c_.Expect(">");
     c_.Expect("(");
     const Expr x = NoIndex(Parse(std::nullopt), c_.loc());
     c_.Expect(")");
-    return c_.ok() ? Cast(x, to) : Nothing();
+    if (c_.ok() && bits && !CanBitcast(x.dtype(), to))
+      Fail(here, absl::StrCat("bitcast: ", Name(x.dtype()), " and ", Name(to), " are not numbers of the same size"));
+    return !c_.ok() ? Nothing() : bits ? Bitcast(x, to) : Cast(x, to);
   }
 
   Expr NoIndex(Expr x, Loc loc) {
@@ -284,7 +286,7 @@ class ExprParser {
     if (name == "vec") return VecOf(args, here);
     const ScalarOp* op = FindScalarOp(name);
     if (op == nullptr) {
-      std::vector<std::string> names = {"cast", "index", "lane", "vec"};
+      std::vector<std::string> names = {"bitcast", "cast", "index", "lane", "vec"};
       for (const ScalarOp& o : ScalarOps()) names.emplace_back(o.name);
       return Fail(here, absl::StrCat("unknown function ", name, Nearest(name, names)));
     }

@@ -107,6 +107,8 @@ class ExprPrinter {
         return Alu(n, level);
       case ExprKind::kCast:
         return absl::StrCat("cast<", Name(n.dtype), ">(", Arg(n, 0), ")");
+      case ExprKind::kBitcast:
+        return absl::StrCat("bitcast<", Name(n.dtype), ">(", Arg(n, 0), ")");
       case ExprKind::kFromIndex:
         return absl::StrCat(Name(n.dtype), "(", Arg(n, 0), ")");
       case ExprKind::kToIndex:
