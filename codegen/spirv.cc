@@ -18,6 +18,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "codegen/spirv_contraction.h"
 #include "ir/base/status.h"
 
 namespace agc {
@@ -129,7 +130,9 @@ absl::StatusOr<std::vector<uint32_t>> Optimize(std::vector<uint32_t> words, absl
 absl::StatusOr<std::vector<uint32_t>> CompileGlsl(absl::string_view glsl, absl::string_view kernel_name,
                                                   const SpirvOptions& options) {
   AGC_ASSIGN_OR_RETURN(std::vector<uint32_t> words, FrontEnd(glsl, kernel_name, options.debug));
+  if (options.precise) words = ForbidContraction(std::move(words));
   AGC_ASSIGN_OR_RETURN(words, Optimize(std::move(words), kernel_name, options));
+  if (options.precise) words = ForbidContraction(std::move(words));  // copies that unrolling made
   AGC_RETURN_IF_ERROR(ValidateSpirv(words, kernel_name));
   return words;
 }

@@ -20,7 +20,8 @@ struct SpirvOptions {
   // 2: all performance passes, which also unroll loops marked [[unroll]]. A module of more than
   // kMaxOptimizedWords words is never optimised: the passes would cost ten times the front end.
   int optimize = 1;
-  bool debug = false;  // keep names and the source text in the module
+  bool precise = false;  // no multiply-add may be fused: Kernel::precise
+  bool debug = false;    // keep names and the source text in the module
 };
 inline constexpr size_t kMaxOptimizedWords = 5000;
 

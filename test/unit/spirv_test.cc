@@ -1,12 +1,14 @@
 // GLSL to SPIR-V, what is read back from the module, and the disagreements that CheckReflection must find.
 #include "codegen/spirv.h"
 
+#include <map>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "codegen/export.h"
 #include "codegen/reflect.h"
 #include "codegen/spirv_access.h"
@@ -94,6 +96,41 @@ TEST(CompileGlsl, OptimiserInlinesAndNamesStayOnlyForDebugging) {
   EXPECT_THAT(optimised, Not(HasSubstr("OpFunctionCall")));
   EXPECT_THAT(optimised, Not(HasSubstr("OpName")));
   EXPECT_THAT(DisassembleSpirv(Compile(kBindings, {.debug = true})), HasSubstr("OpName %B0"));
+}
+
+// Float operations directly under a cast, a comparison, an index or a guard, in a condition, in a helper function and
+// in an unrolled loop, at every level of the optimiser.
+TEST(CompileGlsl, PreciseReachesEveryOperation) {
+  constexpr char kText[] = R"(#version 450
+#extension GL_EXT_control_flow_attributes : require
+layout(local_size_x = 64) in;
+layout(set = 0, binding = 0, std430) readonly buffer B0 { float b0[]; };
+layout(set = 0, binding = 1, std430) buffer B1 { float b1[]; };
+layout(set = 0, binding = 2, std430) buffer B2 { uint b2[]; };
+float helper(float a, float b, float c) { return a * b + c; }
+void main() {
+  uint i = gl_GlobalInvocationID.x;
+  float a = b0[i], b = b0[i + 1u], c = b0[i + 2u];
+  b2[i] = uint(a * b + c);
+  b1[i] = a * c + b > 0.0 ? helper(a, b, c) : b0[uint(b * c - a)];
+  if (a - b * b < c) b1[i] = mix(a, b, a * a + b > c);
+  [[unroll]] for (uint k = 0u; k < 4u; ++k) b1[i] += b0[k] * a;
+}
+)";
+  for (int level : {0, 1, 2}) {
+    const std::string text = DisassembleSpirv(Compile(kText, {.optimize = level, .precise = true}));
+    std::map<std::string, int> operations, decorated;
+    for (absl::string_view line : absl::StrSplit(text, '\n')) {
+      const std::vector<absl::string_view> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
+      if (words.size() == 3 && words[0] == "OpDecorate" && words[2] == "NoContraction")
+        ++decorated[std::string(words[1])];
+      if (words.size() > 2 && (words[2] == "OpFMul" || words[2] == "OpFAdd" || words[2] == "OpFSub"))
+        ++operations[std::string(words[0])];
+    }
+    EXPECT_GE(operations.size(), 11u) << level;
+    EXPECT_EQ(operations, decorated) << level << "\n" << text;
+    EXPECT_THAT(DisassembleSpirv(Compile(kText, {.optimize = level})), Not(HasSubstr("NoContraction")));
+  }
 }
 
 TEST(CompileGlsl, LargeModulesAreLeftAsTheyAre) {
