@@ -29,6 +29,7 @@ class Placer {
       counts_.clear();
       mutable_.clear();
       depth_of_.clear();
+      depths_.clear();
       Tally(part.body);
       chain_.assign(1, {});
       Block(part.body);
@@ -65,6 +66,13 @@ class Placer {
       const auto it = depth_of_.find(e.node().ref);
       return it == depth_of_.end() ? chain_.size() - 1 : it->second;
     }
+    if (const auto it = depths_.find(e.id.index); it != depths_.end()) return it->second;
+    const size_t d = DepthOfArgs(e);
+    depths_.emplace(e.id.index, d);
+    return d;
+  }
+
+  size_t DepthOfArgs(Expr e) {
     size_t d = 0;
     for (size_t i = 0; i < e.node().args.size(); ++i) d = std::max(d, Depth(e.arg(static_cast<int>(i))));
     if (e.dtype() == DType::kIndex && !e.is(ExprKind::kToIndex)) return d;
@@ -165,10 +173,12 @@ class Placer {
 
   void Nested(std::vector<Stmt>& body, bool conditional, const VarId* var) {
     chain_.push_back({.conditional = conditional});
+    depths_.clear();
     if (var != nullptr) depth_of_[*var] = chain_.size() - 1;
     Block(body);
     body = std::move(chain_.back().out);
     chain_.pop_back();
+    depths_.clear();
   }
 
   void Block(std::vector<Stmt>& body) {
@@ -204,6 +214,7 @@ class Placer {
   std::map<uint32_t, int> counts_ = {};
   std::map<uint32_t, bool> mutable_ = {};
   std::map<VarId, size_t> depth_of_ = {};
+  std::map<uint32_t, size_t> depths_ = {};  // by expression, in the present chain of scopes
   int next_ = 0;
   bool changed_ = false;
 };
