@@ -73,7 +73,8 @@ class Printer {
 
   std::string Head() const {
     std::string out = absl::StrCat("#version 450\n// ", kernel_.name,
-                                   kernel_.loc.line != 0 ? absl::StrCat(": ", ToString(kernel_.loc)) : "", "\n");
+                                   kernel_.loc.line != 0 ? absl::StrCat(": ", ToString(kernel_.loc)) : "",
+                                   kernel_.precise ? "\n// precise: no multiply-add is fused" : "", "\n");
     const auto extension = [&](bool wanted, absl::string_view name) {
       if (wanted) absl::StrAppend(&out, "#extension ", name, " : require\n");
     };
@@ -85,6 +86,7 @@ class Printer {
     extension(Uses("subgroup_shuffle"), "GL_KHR_shader_subgroup_basic");
     extension(Uses("subgroup_shuffle"), "GL_KHR_shader_subgroup_shuffle");
     extension(abi_ == GlslAbi::kAddresses, "GL_EXT_buffer_reference");
+    absl::StrAppend(&out, FloatControls());
     absl::StrAppend(&out, "layout(local_size_x = ", kernel_.local[0], ", local_size_y = ", kernel_.local[1],
                     ", local_size_z = ", kernel_.local[2], ") in;\n");
     absl::StrAppend(&out, Params());
@@ -94,6 +96,25 @@ class Printer {
                       a.extents.empty() ? "" : absl::StrCat("[", Elements(a), "]"), ";\n");
     }
     return out;
+  }
+
+  // Execution modes of SPIR-V, which GLSL has no words for.
+  std::string FloatControls() const {
+    struct Control {
+      absl::string_view feature;
+      int mode, capability;
+    };
+    static constexpr Control kControls[] = {
+        {"denorm_preserve", 4459, 4464}, {"rounding_rte", 4462, 4467}, {"signed_zero_inf_nan_preserve", 4461, 4466}};
+    std::string out;
+    for (const Control& c : kControls) {
+      for (int width : {32, 64}) {
+        if (Uses(absl::StrCat(c.feature, "_f", width)))
+          absl::StrAppend(&out, "spirv_execution_mode(capabilities = [", c.capability, "], ", c.mode, ", ", width,
+                          ");\n");
+      }
+    }
+    return out.empty() ? out : absl::StrCat("#extension GL_EXT_spirv_intrinsics : require\n", out);
   }
 
   std::string Params() const {
@@ -161,9 +182,7 @@ class Printer {
 
   void Store(const Stmt& s) {
     const DType dtype = kernel_.pool->node(s.value).dtype;
-    const bool precise = Precise(s.value);  // `precise` belongs to variables, so the value gets one
-    const std::string text = expr_.Print(s.value);
-    const std::string value = precise ? "value" : text;
+    const std::string value = expr_.Print(s.value);
     std::string store =
         s.to_alloc ? absl::StrCat(expr_.AllocElement(s.target, s.index), " = ", value, ";")
                    : expr_.Store(s.target, s.index[0], expr_.Convert(value, dtype, kernel_.params[s.target].stored));
@@ -171,13 +190,7 @@ class Printer {
       const bool several = !s.to_alloc && kernel_.params[s.target].packed;
       store = absl::StrCat("if (", expr_.Print(s.guard), ") ", several ? absl::StrCat("{ ", store, " }") : store);
     }
-    Line(precise ? absl::StrCat("{ precise ", expr_.Type(dtype), " value = ", text, "; ", store, " }") : store);
-  }
-
-  // Whether the value is float arithmetic that must not be contracted.
-  bool Precise(ExprId value) const {
-    const ExprNode& n = kernel_.pool->node(value);
-    return kernel_.precise && IsFloat(n.dtype) && SizeOf(n.dtype) >= 4 && n.kind == ExprKind::kAlu;
+    Line(store);
   }
 
   void AllocOf(const Stmt& s) {
@@ -207,8 +220,7 @@ class Printer {
         return If(s);
       case StmtKind::kLet: {
         const VarInfo& v = kernel_.pool->var(s.var);
-        Line(absl::StrCat(Precise(s.value) ? "precise " : "", expr_.Type(v.dtype), " ", GlslName(v.name), " = ",
-                          expr_.Print(s.value), ";"));
+        Line(absl::StrCat(expr_.Type(v.dtype), " ", GlslName(v.name), " = ", expr_.Print(s.value), ";"));
         return absl::OkStatus();
       }
       case StmtKind::kAlloc:

@@ -24,6 +24,7 @@ PassContext ContextOf(const Target& target, const CompileOptions& o) {
   PassContext context;
   context.target = target;
   context.abi = o.abi;
+  context.numerics = o.numerics;
   context.fuse = o.fuse;
   context.reuse_memory = o.reuse_memory;
   context.in_place = o.in_place;
@@ -40,7 +41,8 @@ absl::StatusOr<rt::Kernel> CompileKernel(const Kernel& kernel, const CompileOpti
   rt::Kernel out;
   out.name = kernel.name;
   AGC_ASSIGN_OR_RETURN(out.glsl, PrintGlsl(kernel, bindings ? GlslAbi::kBindings : GlslAbi::kAddresses));
-  AGC_ASSIGN_OR_RETURN(out.spirv, CompileGlsl(out.glsl, kernel.name, {.optimize = o.optimize}));
+  AGC_ASSIGN_OR_RETURN(out.spirv,
+                       CompileGlsl(out.glsl, kernel.name, {.optimize = o.optimize, .precise = kernel.precise}));
   for (const KernelParam& p : kernel.params) out.params.push_back(static_cast<rt::Access>(p.access));
   for (int i = 0; i < 3; ++i) out.local_size[i] = static_cast<uint32_t>(kernel.local[i]);
   out.push_constant_bytes = bindings ? 0 : static_cast<uint32_t>(8 * kernel.params.size());

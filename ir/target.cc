@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "ir/scalar_op.h"
 
 namespace agc {
 namespace {
@@ -43,7 +44,7 @@ subgroup_size = 8
 subgroup_min = 8
 subgroup_max = 8
 compute_units = 2
-features = buffer_device_address, shader_float16, shader_float64, shader_int16, shader_int64, shader_int8, storage_16bit, storage_8bit, subgroup_arithmetic, subgroup_shuffle
+features = buffer_device_address, rounding_rte_f32, rounding_rte_f64, shader_float16, shader_float64, shader_int16, shader_int64, shader_int8, signed_zero_inf_nan_preserve_f32, signed_zero_inf_nan_preserve_f64, storage_16bit, storage_8bit, subgroup_arithmetic, subgroup_shuffle
 )";
 constexpr absl::string_view kH200 = R"(name = "NVIDIA H200"
 kind = gpu
@@ -61,8 +62,18 @@ subgroup_size = 32
 subgroup_min = 32
 subgroup_max = 32
 compute_units = 132
-features = buffer_device_address, shader_float16, shader_float64, shader_int16, shader_int64, shader_int8, storage_16bit, storage_8bit, subgroup_arithmetic, subgroup_shuffle
+features = buffer_device_address, denorm_preserve_f32, denorm_preserve_f64, rounding_rte_f32, rounding_rte_f64, shader_float16, shader_float64, shader_int16, shader_int64, shader_int8, signed_zero_inf_nan_preserve_f32, signed_zero_inf_nan_preserve_f64, storage_16bit, storage_8bit, subgroup_arithmetic, subgroup_shuffle
 )";
+
+absl::Status CheckExpand(const Target& t) {
+  for (const std::string& name : t.expand) {
+    const ScalarOp* op = FindScalarOp(name);
+    if (op != nullptr && op->expand != nullptr) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("expand has ", name, op == nullptr ? ", which is no scalar op" : ", which has no expansion"));
+  }
+  return absl::OkStatus();
+}
 
 absl::Status SetField(Target& t, absl::string_view key, absl::string_view value) {
   if (key == "name") {
@@ -75,12 +86,13 @@ absl::Status SetField(Target& t, absl::string_view key, absl::string_view value)
     t.kind = value == "cpu" ? DeviceKind::kCpu : DeviceKind::kGpu;
     return absl::OkStatus();
   }
-  if (key == "features") {
-    t.features.clear();
+  if (key == "features" || key == "expand") {
+    std::vector<std::string>& list = key == "expand" ? t.expand : t.features;
+    list.clear();
     for (absl::string_view f : absl::StrSplit(value, ',', absl::SkipWhitespace()))
-      t.features.emplace_back(absl::StripAsciiWhitespace(f));
-    std::sort(t.features.begin(), t.features.end());
-    return absl::OkStatus();
+      list.emplace_back(absl::StripAsciiWhitespace(f));
+    std::sort(list.begin(), list.end());
+    return CheckExpand(t);
   }
   const auto* field =
       std::find_if(std::begin(kFields), std::end(kFields), [&](const Field& f) { return f.key == key; });
@@ -104,6 +116,10 @@ absl::string_view StorageFeature(DType stored) {
   return bytes == 1 ? "storage_8bit" : bytes == 2 ? "storage_16bit" : "";
 }
 
+bool Target::expands(absl::string_view scalar_op) const {
+  return std::binary_search(expand.begin(), expand.end(), scalar_op);
+}
+
 absl::StatusOr<Target> ParseTarget(absl::string_view text) {
   Target target;
   int line_number = 0;
@@ -123,6 +139,7 @@ std::string ToString(const Target& t) {
   std::string out = absl::StrCat("name = \"", t.name, "\"\nkind = ", t.cpu() ? "cpu" : "gpu", "\n");
   for (const Field& f : kFields) absl::StrAppend(&out, f.key, " = ", t.*(f.member), "\n");
   absl::StrAppend(&out, "features = ", absl::StrJoin(t.features, ", "), "\n");
+  absl::StrAppend(&out, "expand = ", absl::StrJoin(t.expand, ", "), "\n");
   return out;
 }
 

@@ -29,8 +29,12 @@ struct Target {
   int64_t subgroup_size = 1, subgroup_min = 1, subgroup_max = 1;
   int64_t compute_units = 1;               // hardware threads of a CPU, multiprocessors of a GPU
   std::vector<std::string> features = {};  // sorted; see docs/architecture.md
+  // Scalar ops whose spelling is too loose here for the tolerance of their rows, sorted: expand-math replaces them. By
+  // default those that what the Vulkan specification guarantees is not enough for.
+  std::vector<std::string> expand = {"pow"};
 
   bool has(absl::string_view feature) const;
+  bool expands(absl::string_view scalar_op) const;
   bool cpu() const { return kind == DeviceKind::kCpu; }
 };
 

@@ -45,6 +45,7 @@ absl::Status Apply(Program& program, Graph& graph, const Step& run, const PassCo
               .callee = static_cast<uint32_t>(program.kernels.size()),
               .groups = k.kernel.groups()};
     step.label = k.kernel.name;
+    if (context.numerics != Numerics::kRepeatable) k.kernel.precise = context.numerics == Numerics::kPortable;
     step.origin = run.origin;
     for (int32_t arg : k.args) step.args.push_back(arg >= 0 ? run.args[arg] : scratch[-1 - arg]);
     for (size_t i = 0; i < step.args.size(); ++i) k.kernel.params[i].stored = graph.buffers[step.args[i]].stored;

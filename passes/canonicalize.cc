@@ -27,7 +27,10 @@ bool Reorder(Graph& graph, const Program& program) {
 absl::StatusOr<bool> Canonicalize(Program& program, PassContext& context) {
   bool moved = false;
   for (Graph& graph : program.graphs) moved |= Reorder(graph, program);
-  const absl::StatusOr<bool> rewritten = ApplyRules(program, {kFoldRules, kIdentityRules, kViewRules}, context);
+  const bool portable = context.numerics == Numerics::kPortable;
+  const absl::StatusOr<bool> rewritten =
+      portable ? ApplyRules(program, {kPortableFoldRules, kIdentityRules, kViewRules}, context)
+               : ApplyRules(program, {kFoldRules, kZeroRules, kIdentityRules, kViewRules}, context);
   if (!rewritten.ok()) return rewritten;
   return moved || *rewritten;
 }

@@ -15,10 +15,19 @@ namespace agc {
 
 enum class BufferAbi : uint8_t { kBindings, kAddresses };
 
+// What float results depend on (docs/numerics.md). Passes record what follows: schedules, exact ops in expressions,
+// Kernel::precise and Kernel::features.
+enum class Numerics : uint8_t {
+  kRepeatable,  // the bundle, the device and its driver
+  kPortable,    // the module alone
+  kFast,        // as repeatable; drivers may fuse multiply-adds everywhere
+};
+
 // What a pass may ask besides the program. Decisions are not kept here: they go into the IR.
 struct PassContext {
   Target target = {};
   BufferAbi abi = BufferAbi::kBindings;
+  Numerics numerics = Numerics::kRepeatable;
   bool fuse = true;                       // false: one kernel per op
   bool reuse_memory = true;               // false: every temporary has bytes of its own (planned against unplanned)
   bool in_place = true;                   // false: alias decides nothing

@@ -3,6 +3,7 @@
 //   store %y[i0] = %x0[i0] * 1 + (2 * 3)    =>    store %y[i0] = %x0[i0] + 6
 #include <algorithm>
 
+#include "ir/expand/expand_expr.h"
 #include "passes/pass.h"
 
 namespace agc {
@@ -25,11 +26,13 @@ Expr Identity(const ScalarOp& op, Index x, Expr otherwise) {
   return otherwise;
 }
 
-Expr FoldAlu(void*, Expr original, Index args) {
+Expr FoldAlu(void* numerics, Expr original, Index args) {
   const ScalarOp& op = ScalarOps()[original.node().ref];
   const Expr rebuilt = Rebuild(original, args);
   if (!rebuilt.is(ExprKind::kAlu) || rebuilt.lanes() != 1) return rebuilt;
   if (std::all_of(args.begin(), args.end(), [](Expr e) { return e.IsConst(); })) {
+    if (*static_cast<const Numerics*>(numerics) == Numerics::kPortable && HasExpansion(op, args))
+      return Expanded(op, args);
     absl::InlinedVector<Scalar, 3> values;
     for (Expr e : args) values.push_back({e.dtype(), static_cast<uint64_t>(e.node().payload)});
     return rebuilt.pool->Const(Apply(op, values));
@@ -37,8 +40,9 @@ Expr FoldAlu(void*, Expr original, Index args) {
   return args.size() == 2 ? Identity(op, args, rebuilt) : rebuilt;
 }
 
-bool SimplifyNest(Nest& nest) {
+bool SimplifyNest(Nest& nest, Numerics numerics) {
   Substitution s{.pool = nest.pool.get()};
+  s.context = &numerics;
   s.hooks.emplace_back(ExprKind::kAlu, FoldAlu);
   bool changed = false;
   const auto simplify = [&](ExprId& id) {
@@ -112,10 +116,10 @@ bool DropDeadStages(Nest& nest) {
 
 }  // namespace
 
-absl::StatusOr<bool> SimplifyExpr(Program& program, PassContext&) {
+absl::StatusOr<bool> SimplifyExpr(Program& program, PassContext& context) {
   bool changed = false;
   for (Nest& nest : program.nests) {
-    changed = SimplifyNest(nest) || changed;
+    changed = SimplifyNest(nest, context.numerics) || changed;
     changed = DropDeadStages(nest) || changed;
   }
   return changed;

@@ -14,6 +14,7 @@ struct Optional {
   VkPhysicalDeviceSubgroupSizeControlPropertiesEXT subgroup_size = {};
   VkPhysicalDeviceMaintenance4Properties maintenance4 = {};
   VkPhysicalDeviceShaderSMBuiltinsPropertiesNV multiprocessors = {};
+  VkPhysicalDeviceFloatControlsProperties floats = {};  // of Vulkan 1.2, so always there
 };
 
 template <typename T>
@@ -41,7 +42,8 @@ void QueryLimits(const VkPhysicalDeviceProperties& properties, Limits* limits) {
 }
 
 // Keeps of each feature struct what agc uses, and names it.
-void ChooseFeatures(Capabilities* c, VkSubgroupFeatureFlags subgroup_operations) {
+void ChooseFeatures(Capabilities* c, VkSubgroupFeatureFlags subgroup_operations,
+                    const VkPhysicalDeviceFloatControlsProperties& floats) {
   const VkPhysicalDeviceFeatures core = c->features.features;
   const VkPhysicalDeviceVulkan11Features v11 = c->v11;
   const VkPhysicalDeviceVulkan12Features v12 = c->v12;
@@ -66,11 +68,17 @@ void ChooseFeatures(Capabilities* c, VkSubgroupFeatureFlags subgroup_operations)
   // clang-format off
   const std::pair<const char*, VkBool32> named[] = {
       {"buffer_device_address", v12.bufferDeviceAddress},
+      {"denorm_preserve_f32", floats.shaderDenormPreserveFloat32},
+      {"denorm_preserve_f64", floats.shaderDenormPreserveFloat64 && core.shaderFloat64},
+      {"rounding_rte_f32", floats.shaderRoundingModeRTEFloat32},
+      {"rounding_rte_f64", floats.shaderRoundingModeRTEFloat64 && core.shaderFloat64},
       {"shader_float16", v12.shaderFloat16},
       {"shader_float64", core.shaderFloat64},
       {"shader_int16", core.shaderInt16},
       {"shader_int64", core.shaderInt64},
       {"shader_int8", v12.shaderInt8},
+      {"signed_zero_inf_nan_preserve_f32", floats.shaderSignedZeroInfNanPreserveFloat32},
+      {"signed_zero_inf_nan_preserve_f64", floats.shaderSignedZeroInfNanPreserveFloat64 && core.shaderFloat64},
       {"storage_16bit", v11.storageBuffer16BitAccess},
       {"storage_8bit", v12.storageBuffer8BitAccess},
       {"subgroup_arithmetic", (subgroup_operations & VK_SUBGROUP_FEATURE_ARITHMETIC_BIT) != 0},
@@ -113,6 +121,7 @@ void QueryCapabilities(VkPhysicalDevice physical, Capabilities* c) {
   if (maintenance4) Chain(&chain, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES, &o.maintenance4);
   if (subgroup_size) Chain(&chain, subgroup_type, &o.subgroup_size);
   if (multiprocessors) Chain(&chain, sm_type, &o.multiprocessors);
+  Chain(&chain, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES, &o.floats);
   VkPhysicalDeviceVulkan11Properties v11 = {};
   Chain(&chain, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES, &v11);
   VkPhysicalDeviceProperties2 properties = {};
@@ -121,7 +130,7 @@ void QueryCapabilities(VkPhysicalDevice physical, Capabilities* c) {
   QueryFeatures(physical, maintenance4, robustness, c);
   QueryLimits(properties.properties, &c->limits);
   const bool in_compute = (v11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
-  ChooseFeatures(c, in_compute ? v11.subgroupSupportedOperations : 0);
+  ChooseFeatures(c, in_compute ? v11.subgroupSupportedOperations : 0, o.floats);
   c->limits.subgroup_size = c->limits.subgroup_min = c->limits.subgroup_max = std::max(1u, v11.subgroupSize);
   if (subgroup_size) {
     c->limits.subgroup_min = o.subgroup_size.minSubgroupSize;

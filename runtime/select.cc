@@ -16,23 +16,27 @@ struct CapabilityRow {
   const char* feature;
 };
 constexpr CapabilityRow kCapabilities[] = {
-    {0, ""},                          // Matrix
-    {1, ""},                          // Shader
-    {9, "shader_float16"},            // Float16
-    {10, "shader_float64"},           // Float64
-    {11, "shader_int64"},             // Int64
-    {22, "shader_int16"},             // Int16
-    {39, "shader_int8"},              // Int8
-    {50, ""},                         // ImageQuery, which glslang declares generously
-    {61, ""},                         // GroupNonUniform
-    {62, ""},                         // GroupNonUniformVote
-    {63, "subgroup_arithmetic"},      // GroupNonUniformArithmetic
-    {64, ""},                         // GroupNonUniformBallot
-    {65, "subgroup_shuffle"},         // GroupNonUniformShuffle
-    {66, "subgroup_shuffle"},         // GroupNonUniformShuffleRelative
-    {4433, "storage_16bit"},          // StorageBuffer16BitAccess
-    {4448, "storage_8bit"},           // StorageBuffer8BitAccess
-    {5347, "buffer_device_address"},  // PhysicalStorageBufferAddresses
+    {0, ""},                      // Matrix
+    {1, ""},                      // Shader
+    {9, "shader_float16"},        // Float16
+    {10, "shader_float64"},       // Float64
+    {11, "shader_int64"},         // Int64
+    {22, "shader_int16"},         // Int16
+    {39, "shader_int8"},          // Int8
+    {50, ""},                     // ImageQuery, which glslang declares generously
+    {61, ""},                     // GroupNonUniform
+    {62, ""},                     // GroupNonUniformVote
+    {63, "subgroup_arithmetic"},  // GroupNonUniformArithmetic
+    {64, ""},                     // GroupNonUniformBallot
+    {65, "subgroup_shuffle"},     // GroupNonUniformShuffle
+    {66, "subgroup_shuffle"},     // GroupNonUniformShuffleRelative
+    {4433, "storage_16bit"},      // StorageBuffer16BitAccess
+    {4448, "storage_8bit"},       // StorageBuffer8BitAccess
+    // The float controls of any width; which widths, the bundle's requirements say.
+    {4464, "denorm_preserve_f32"},               // DenormPreserve
+    {4466, "signed_zero_inf_nan_preserve_f32"},  // SignedZeroInfNanPreserve
+    {4467, "rounding_rte_f32"},                  // RoundingModeRTE
+    {5347, "buffer_device_address"},             // PhysicalStorageBufferAddresses
 };
 
 Status CheckCapabilities(const DeviceState& device, const Kernel& kernel, Trust trust) {

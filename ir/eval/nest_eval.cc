@@ -9,6 +9,7 @@
 #include "ir/base/status.h"
 #include "ir/eval/nest_memory.h"
 #include "ir/eval/strip.h"
+#include "ir/expand/expand_expr.h"
 
 namespace agc {
 namespace {
@@ -53,7 +54,11 @@ class NestRun {
     if (status.ok()) return status;
     return ErrorAt(loc, absl::StrCat("nest @", nest_.name, ": ", where, status.message()), status.code());
   }
-  Expr Own(ExprId id) { return pool_.at(id); }
+  Expr Own(ExprId id) { return Form(pool_.at(id)); }
+  // As `mode` wants it: exact ops only, or as it is.
+  Expr Form(Expr e) {
+    return mode_ == EvalMode::kPortable ? ExpandAll(e, [](const ScalarOp&, DType) { return true; }) : e;
+  }
 
   absl::Status RunStage(const NestStage& stage) {
     switch (stage.kind) {
@@ -111,6 +116,9 @@ class NestRun {
     r.folded.resize(r.values.size());
     stage.combiner->merge(acc, r.values, absl::MakeSpan(r.merged));
     stage.combiner->merge(acc, next, absl::MakeSpan(r.folded));
+    for (std::vector<Expr>* all : {&r.merged, &r.folded}) {
+      for (Expr& e : *all) e = Form(e);
+    }
     if (stage.when.valid()) r.when = Own(stage.when);
     return r;
   }

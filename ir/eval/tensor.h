@@ -13,7 +13,8 @@ namespace agc {
 
 // kExact rounds every operation to its dtype, as devices do. kDouble computes all float arithmetic in f64, the
 // reference that tolerances are measured against: float tensors are then accepted as f64 and always returned as f64.
-enum class EvalMode : uint8_t { kExact, kDouble };
+// kPortable is kExact with scalar ops in the form of their `expand`: the bits that portable kernels give.
+enum class EvalMode : uint8_t { kExact, kDouble, kPortable };
 
 struct HostTensor {
   TensorType type = {};

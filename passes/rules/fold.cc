@@ -43,11 +43,11 @@ HostTensor ToTensor(const Op& constant) {
   return t;
 }
 
-absl::StatusOr<HostTensor> Evaluate(const Graph& graph, OpId id) {
+absl::StatusOr<HostTensor> Evaluate(const Graph& graph, OpId id, EvalMode mode) {
   const Op& op = graph.op(id);
   std::vector<TensorPtr> operands;
   for (OpId operand : op.operands) operands.push_back(std::make_shared<HostTensor>(ToTensor(graph.op(operand))));
-  const absl::StatusOr<std::vector<TensorPtr>> result = EvaluateOp(graph, op, operands, EvalMode::kExact);
+  const absl::StatusOr<std::vector<TensorPtr>> result = EvaluateOp(graph, op, operands, mode);
   if (!result.ok()) return result.status();
   return *(*result)[0];
 }
@@ -92,6 +92,7 @@ bool Affordable(const Rule& r, const Operands& operands) {
          (r.op.def->cls != OpClass::kView || bytes <= operands.bytes);
 }
 
+template <EvalMode kMode>
 Value FoldConstant(Rule& r) {
   const OpDef& def = *r.op.def;
   if (def.at == nullptr || def.cls == OpClass::kData || r.op.is_tuple() || r.x.empty()) return {};
@@ -102,7 +103,7 @@ Value FoldConstant(Rule& r) {
   Graph graph;
   const absl::StatusOr<OpId> id = Isolate(r, scalar, graph);
   if (!id.ok()) return {};
-  const absl::StatusOr<HostTensor> value = Evaluate(graph, *id);
+  const absl::StatusOr<HostTensor> value = Evaluate(graph, *id, kMode);
   if (!value.ok()) return {};  // it fails where it runs, with its own message
   Literal literal = ToLiteral(*value);
   if (operands.empty && !literal.splat) return {};
@@ -116,10 +117,12 @@ Value FoldEmpty(Rule& r) {
   return SplatOf(r, Scalar::Of(r.op.type().dtype, 0));
 }
 
-constexpr RewriteRule kRules[] = {{"", FoldEmpty}, {"", FoldConstant}};
+constexpr RewriteRule kRules[] = {{"", FoldEmpty}, {"", FoldConstant<EvalMode::kExact>}};
+constexpr RewriteRule kPortableRules[] = {{"", FoldEmpty}, {"", FoldConstant<EvalMode::kPortable>}};
 
 }  // namespace
 
 constinit const RuleTable kFoldRules(kRules);
+constinit const RuleTable kPortableFoldRules(kPortableRules);
 
 }  // namespace agc

@@ -1,5 +1,5 @@
-// Arithmetic that changes nothing. x + 0 is taken for x although it turns -0 into 0; products with 0 stay, for the sake
-// of NaN and infinity.
+// Arithmetic that changes nothing. x + 0 is taken for x although it turns -0 into 0, by a table of its own; products
+// with 0 stay, for the sake of NaN and infinity.
 #include "ir/build.h"
 #include "passes/rules/rules.h"
 
@@ -60,28 +60,17 @@ Value TupleElement(Rule& r) {
 Value NothingToStop(Rule& r) { return r.builder.program->stage == Stage::kTensor ? Value() : r.x[0]; }
 
 constexpr RewriteRule kRules[] = {
-    {"abs", Idempotent},
-    {"add", AddZero},
-    {"cast", NoCast},
-    {"ceil", Idempotent},
-    {"div", DivOne},
-    {"floor", Idempotent},
-    {"get", TupleElement},
-    {"logical_and", Logic},
-    {"logical_not", Involution},
-    {"logical_or", Logic},
-    {"mul", MulOne},
-    {"mul", MulZeroInt},
-    {"neg", Involution},
-    {"relu", Idempotent},
-    {"round", Idempotent},
-    {"select", SelectConstant},
-    {"stop_gradient", NothingToStop},
+    {"abs", Idempotent},   {"cast", NoCast},      {"ceil", Idempotent},       {"div", DivOne},
+    {"floor", Idempotent}, {"get", TupleElement}, {"logical_and", Logic},     {"logical_not", Involution},
+    {"logical_or", Logic}, {"mul", MulOne},       {"mul", MulZeroInt},        {"neg", Involution},
+    {"relu", Idempotent},  {"round", Idempotent}, {"select", SelectConstant}, {"stop_gradient", NothingToStop},
     {"sub", SubZero},
 };
+constexpr RewriteRule kAddRules[] = {{"add", AddZero}};
 
 }  // namespace
 
 constinit const RuleTable kIdentityRules(kRules);
+constinit const RuleTable kZeroRules(kAddRules);
 
 }  // namespace agc

@@ -21,10 +21,12 @@ struct RewriteRule {
 };
 using RuleTable = absl::Span<const RewriteRule>;
 
-extern const RuleTable kFoldRules;      // constants, zero-element values
-extern const RuleTable kIdentityRules;  // arithmetic that changes nothing
-extern const RuleTable kViewRules;      // views of views, views that change nothing
-extern const RuleTable kAlgebraRules;   // cheaper forms of the same value
+extern const RuleTable kFoldRules;          // constants, zero-element values
+extern const RuleTable kPortableFoldRules;  // the same, with the bits of portable kernels
+extern const RuleTable kIdentityRules;      // arithmetic that changes nothing
+extern const RuleTable kZeroRules;          // arithmetic that changes nothing but -0
+extern const RuleTable kViewRules;          // views of views, views that change nothing
+extern const RuleTable kAlgebraRules;       // cheaper forms of the same value
 
 // Applies the tables to every op of every graph until nothing changes; the first rule that fires wins. Returns whether
 // any did.

@@ -284,11 +284,17 @@ absl::StatusOr<Built> Build(const Nest& nest, const Target& target) {
   });
 }
 
+void InOrder(Schedule& s) {
+  s.Set("split", 1);
+  s.Set("in_order", 1);
+}
+
 constexpr ScheduleParam kParams[] = {{"tm", 4, "rows of an invocation's tile"},
                                      {"tn", 1, "columns of an invocation's tile"},
                                      {"taps", 0, "1: the last reduction axis is written out, so that taps share loads"},
                                      {"local", 32, "invocations of a workgroup, along the columns"},
-                                     {"split", 1, "parts of the first reduction axis, added by a second kernel"}};
+                                     {"split", 1, "parts of the first reduction axis, added by a second kernel"},
+                                     {"in_order", 0, "1: reduction axes run as the nest has them, not as memory does"}};
 
 }  // namespace
 
@@ -298,6 +304,7 @@ const ScheduleFamily kContractFamily = {
     .matches = IsContraction,
     .legal = Legal,
     .candidates = Candidates,
+    .in_order = InOrder,
     .cost = Cost,
     .build = Build,
     .doc = "sums of products by register tiles, convolutions and their gradients too"};

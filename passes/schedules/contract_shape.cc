@@ -94,6 +94,7 @@ ContractShape ShapeOf(const Nest& nest) {
   const auto by_store = [&](VarId a, VarId b) { return StrideIn(nest, store, a) > StrideIn(nest, store, b); };
   for (std::vector<VarId>* side : {&shape.batch, &shape.m, &shape.n})
     std::stable_sort(side->begin(), side->end(), by_store);
+  if (nest.schedule.Int("in_order", 0) != 0) return shape;
   const auto stride = [&](VarId axis) {
     const std::vector<ExprId>& sides = nest.stages[0].values;
     return std::max(StrideInLoads(nest, sides[0], axis), StrideInLoads(nest, sides[1], axis));

@@ -38,7 +38,9 @@ struct ScheduleFamily {
   bool (*matches)(const Nest&) = nullptr;
   absl::Status (*legal)(const Nest&, const Schedule&, const Target&) = nullptr;  // the error says limit and value
   std::vector<Schedule> (*candidates)(const Nest&,
-                                      const Target&) = nullptr;           // best first; empty: none suits the target
+                                      const Target&) = nullptr;  // best first; empty: none suits the target
+  // Turns a schedule into the one like it that merges every reduction in increasing order of its axes.
+  void (*in_order)(Schedule&) = nullptr;
   double (*cost)(const Nest&, const Schedule&, const Target&) = nullptr;  // estimated microseconds
   absl::StatusOr<Built> (*build)(const Nest&, const Target&) = nullptr;   // reads nest.schedule
   absl::string_view doc = {};

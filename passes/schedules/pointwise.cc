@@ -97,6 +97,7 @@ const ScheduleFamily kPointwiseFamily = {.name = "pointwise",
                                          .matches = Matches,
                                          .legal = Legal,
                                          .candidates = Candidates,
+                                         .in_order = [](Schedule&) {},
                                          .cost = Cost,
                                          .build = Build,
                                          .doc = "one output position per invocation, reductions serial inside"};

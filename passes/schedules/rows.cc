@@ -214,6 +214,7 @@ const ScheduleFamily kRowsFamily = {
     .matches = Matches,
     .legal = Legal,
     .candidates = Candidates,
+    .in_order = [](Schedule& s) { s.Set("threads", 1); },
     .cost = Cost,
     .build = Build,
     .doc = "reductions over rows and what follows from them, a row per invocation or workgroup"};

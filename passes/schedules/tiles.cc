@@ -334,13 +334,19 @@ absl::StatusOr<Built> Build(const Nest& nest, const Target& target) {
                           });
 }
 
+void InOrder(Schedule& s) {
+  for (absl::string_view key : {"ks", "split"}) s.Set(key, 1);
+  s.Set("in_order", 1);
+}
+
 constexpr ScheduleParam kParams[] = {{"bm", 32, "rows of a workgroup's tile"},
                                      {"bn", 32, "columns of a workgroup's tile"},
                                      {"bk", 16, "steps of a slab in shared memory"},
                                      {"tm", 2, "rows of an invocation"},
                                      {"tn", 2, "columns of an invocation"},
                                      {"ks", 1, "groups of invocations that share the steps of a slab"},
-                                     {"split", 1, "parts of the slabs, added by a second kernel"}};
+                                     {"split", 1, "parts of the slabs, added by a second kernel"},
+                                     {"in_order", 0, "1: reduction axes run as the nest has them, not as memory does"}};
 
 }  // namespace
 
@@ -349,6 +355,7 @@ const ScheduleFamily kTilesFamily = {.name = "tiles",
                                      .matches = IsContraction,
                                      .legal = Legal,
                                      .candidates = Candidates,
+                                     .in_order = InOrder,
                                      .cost = Cost,
                                      .build = Build,
                                      .doc = "sums of products by tiles in shared memory, on a GPU"};

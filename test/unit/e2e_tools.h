@@ -105,6 +105,22 @@ inline std::string Difference(const EvalResult& got, const EvalResult& want, dou
   return Difference(got.outputs, want.outputs, tolerance) + Difference(got.states, want.states, tolerance);
 }
 
+// The first element whose bits differ, but for those of NaNs, or "".
+inline std::string BitDifference(const std::map<std::string, HostTensor>& got,
+                                 const std::map<std::string, HostTensor>& want) {
+  for (const auto& [name, w] : want) {
+    if (name == "run.index") continue;
+    const auto it = got.find(name);
+    if (it == got.end() || !(it->second.type == w.type)) return absl::StrCat(name, " is missing");
+    for (int64_t i = 0; i < w.type.elements(); ++i) {
+      const Scalar a = it->second.at(i), b = w.at(i);
+      if (a == b || (IsFloat(a.dtype) && std::isnan(a.f()) && std::isnan(b.f()))) continue;
+      return absl::StrCat(name, "[", i, "] of ", ToString(w.type), ": ", ToString(a), ", not ", ToString(b));
+    }
+  }
+  return "";
+}
+
 // ---------------------------------------------------------------- runs
 
 inline rt::Value ToValue(const std::string& name, const HostTensor& t) {

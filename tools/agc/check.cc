@@ -214,8 +214,9 @@ absl::StatusOr<int> Run(const Flags& flags) {
   AGC_ASSIGN_OR_RETURN(const DeviceResult got, RunOnDevice(session, setting));
   AGC_ASSIGN_OR_RETURN(const Tensors expected, Expectations(flags, got));
   const Graph* graph = subject.reference.FindGraph(setting.entry);  // not null
-  AGC_ASSIGN_OR_RETURN(const EvalResult want, EvaluateGraph(subject.reference, *graph,
-                                                            InputsOf(setting.given, setting.states), EvalMode::kExact));
+  AGC_ASSIGN_OR_RETURN(const EvalResult want,
+                       EvaluateGraph(subject.reference, *graph, InputsOf(setting.given, setting.states),
+                                     EvaluatorFor(setting.options.numerics)));
   const Limits limits = LimitsOf(flags);
   std::vector<Difference> all = CompareAll(got, want, setting.states, limits);
   std::optional<Cause> cause;

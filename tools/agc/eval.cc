@@ -34,6 +34,7 @@ Usage EvalUsage() {
                   {"save", "NAME=FILE", "writes a state's value after the last step as .npy"},
                   {"steps", "N", "runs that many steps, states going on (default 1)"},
                   {"double", "", "computes floats in f64: the reference for tolerances"},
+                  NumericsOption(),
                   {"subgroup", "N", "lanes of a subgroup for kernels (default 32)"},
                   {"all", "DIR", "every graph, on DIR/<graph>.<input>.npy; writes <graph>.<output>.npy"},
                   {"to", "DIR", "with --all: where outputs go (default: the same directory)"},
@@ -146,6 +147,7 @@ absl::Status RunPassesOf(const Flags& flags, Program& program) {
   std::vector<std::string> passes = absl::StrSplit(flags.Text("passes"), ',', absl::SkipEmpty());
   PassContext context;
   AGC_ASSIGN_OR_RETURN(context.target, ReadTarget(flags.Text("target", "lavapipe")));
+  context.numerics = NumericsOf(flags);
   context.fuse = !flags.Has("no-fuse");
   context.reuse_memory = !flags.Has("no-reuse");
   context.in_place = !flags.Has("no-in-place");
@@ -164,6 +166,7 @@ absl::StatusOr<int> Run(const Flags& flags) {
             .saves = flags.Named("save"),
             .steps = flags.Count("steps", 1)};
   r.options.subgroup = static_cast<int>(flags.Count("subgroup", 32));
+  r.options.mode = EvaluatorFor(NumericsOf(flags));
   if (flags.Has("double")) r.options.mode = EvalMode::kDouble;
   if (flags.Has("all")) return EvalAll(program, r, flags.Text("all"), flags.Text("to", flags.Text("all")));
   AGC_RETURN_IF_ERROR(EvalOne(program, r));

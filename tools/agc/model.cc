@@ -84,6 +84,7 @@ absl::StatusOr<Target> TargetOf(const Flags& flags) {
 std::vector<Option> CompileTable() {
   return {{"abi", "bindings|addresses", "how kernels reach buffers; addresses need --trusted to load"},
           {"O", "0|1|2", "SPIR-V optimisation: 0 none, 1 a short list (default), 2 all performance passes"},
+          NumericsOption(),
           {"no-fuse", "", "one kernel per op"},
           {"no-reuse", "", "every temporary has bytes of its own"},
           {"no-in-place", "", "no result takes over storage"},
@@ -94,11 +95,27 @@ CompileOptions CompileOptionsOf(const Flags& flags) {
   CompileOptions o;
   o.abi = flags.Text("abi") == "addresses" ? BufferAbi::kAddresses : BufferAbi::kBindings;
   o.optimize = static_cast<int>(flags.Count("O", o.optimize));
+  o.numerics = NumericsOf(flags);
   o.fuse = !flags.Has("no-fuse");
   o.reuse_memory = !flags.Has("no-reuse");
   o.in_place = !flags.Has("no-in-place");
   o.ring = flags.Count("ring", o.ring);
   return o;
+}
+
+Option NumericsOption() {
+  return {
+      "numerics", "repeatable|portable|fast",
+      "what float results depend on: the device and driver (default), the module alone, or that and fused arithmetic"};
+}
+
+Numerics NumericsOf(const Flags& flags) {
+  const std::string given = flags.Text("numerics");
+  return given == "portable" ? Numerics::kPortable : given == "fast" ? Numerics::kFast : Numerics::kRepeatable;
+}
+
+EvalMode EvaluatorFor(Numerics numerics) {
+  return numerics == Numerics::kPortable ? EvalMode::kPortable : EvalMode::kExact;
 }
 
 absl::string_view AbiName(rt::BufferAbi abi) { return abi == rt::BufferAbi::kBindings ? "bindings" : "addresses"; }

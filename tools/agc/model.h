@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/options.h"
+#include "ir/eval/tensor.h"
 #include "ir/program.h"
 #include "ir/target.h"
 #include "runtime/device.h"
@@ -37,6 +38,11 @@ absl::StatusOr<Target> TargetOf(const Flags& flags);
 // --abi, -O, --no-fuse and the other options of a compile.
 std::vector<Option> CompileTable();
 CompileOptions CompileOptionsOf(const Flags& flags);
+
+// --numerics, and the evaluator that results under it compare with.
+Option NumericsOption();
+Numerics NumericsOf(const Flags& flags);
+EvalMode EvaluatorFor(Numerics numerics);
 
 // "bindings" or "addresses".
 absl::string_view AbiName(rt::BufferAbi abi);

@@ -116,11 +116,11 @@ absl::StatusOr<DeviceResult> CompileAndRun(const Program& program, const Setting
 
 absl::StatusOr<std::optional<OffOp>> FirstOffOp(const Program& reference, const Setting& setting,
                                                 const Limits& limits) {
+  const EvalMode mode = EvaluatorFor(setting.options.numerics);
   Program probed = Clone(reference);
   std::erase_if(probed.graphs, [&](const Graph& g) { return g.name != setting.entry; });
   Graph& graph = probed.graphs[0];
-  AGC_ASSIGN_OR_RETURN(Values values,
-                       EvaluateOps(probed, graph, InputsOf(setting.given, setting.states), EvalMode::kExact));
+  AGC_ASSIGN_OR_RETURN(Values values, EvaluateOps(probed, graph, InputsOf(setting.given, setting.states), mode));
   const Graph plain = graph;
   AGC_ASSIGN_OR_RETURN(const std::vector<Probe> probes, AddProbes(graph, values));
   AGC_ASSIGN_OR_RETURN(const DeviceResult result, CompileAndRun(probed, setting));
@@ -129,7 +129,7 @@ absl::StatusOr<std::optional<OffOp>> FirstOffOp(const Program& reference, const 
     const Op& op = plain.op(p.op);
     std::vector<TensorPtr> operands;
     for (OpId id : op.operands) operands.push_back(values[id.index][0]);
-    AGC_ASSIGN_OR_RETURN(const std::vector<TensorPtr> want, EvaluateOp(plain, op, operands, EvalMode::kExact));
+    AGC_ASSIGN_OR_RETURN(const std::vector<TensorPtr> want, EvaluateOp(plain, op, operands, mode));
     Difference d = Compare(absl::StrCat(op.def->name), "evaluator", *values[p.op.index][p.part], *want[p.part], limits);
     if (d.equal) continue;
     return OffOp{std::string(op.def->name), ToString(op.types), ToString(op.loc), op.role, std::move(d)};
