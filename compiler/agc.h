@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "compiler/compile.h"
+#include "compiler/grad.h"
 #include "compiler/module.h"
 #include "compiler/nn.h"
 #include "compiler/optim.h"

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ir/build.h"
+#include "ir/derivative.h"
 #include "ir/text/text.h"
 
 namespace agc {
@@ -116,6 +117,12 @@ void Module::Graph(absl::string_view name, absl::FunctionRef<void(Trace&)> fn, L
   }
   agc::Graph graph;
   graph.name = std::string(name);
+  if (IsGradientFunction(graph)) {
+    errors_.push_back(ErrorAt(loc, absl::StrCat("graph @", name,
+                                                ": names that end in .vjp are for gradients of custom "
+                                                "functions, choose another")));
+    return;
+  }
   graph.loc = loc;
   traces_.push_back(std::make_unique<Trace>());
   Builder& builder = traces_.back()->builder_;

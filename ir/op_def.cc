@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ir/base/status.h"
+#include "ir/derivative.h"
 #include "ir/ops/tables.h"
 
 namespace agc {
@@ -62,6 +63,7 @@ absl::Span<const OpDef* const> AllOps() {
   static const std::vector<const OpDef*>& all = *[] {
     auto* ops = new std::vector<const OpDef*>;
     for (absl::Span<const OpDef> table : {kDataOps,
+                                          kDerivativeOps,
                                           kElementwiseOps,
                                           kCompareOps,
                                           kViewOps,

@@ -1,216 +1,157 @@
-// Expands `gradient` ops by reverse differentiation. All gradients of one loss are expanded together; a loss that
-// itself holds gradients waits for them (higher order). New ops have the role "grad" and the location of the op they
-// come from.
+// Expands `gradient` and `vjp` by reverse and `jvp` by forward differentiation, whatever is ready at once: derivatives
+// of values that hold derivatives wait for those (higher order), and those of the same values are expanded together.
+// New ops have the role "grad" and the location of the op they come from.
 //   %1: f32[2] = mul %0, %0             ->   ...
 //   %2: f32[] = reduce_sum %1                %3: f32[] = constant splat(1)
 //   %3: f32[2] = gradient %2, %0             %4: f32[2] = broadcast %3, ...
 //                                            %5: f32[2] = mul %4, %0
 //                                            %6: f32[2] = add %5, %5
-// The cotangent of a value with several users is one sum, in the order of the uses. Integers have none. A value the
-// loss does not depend on gets zeros. Composites use their own rule, or else are decomposed first.
+// The cotangent of a value with several users is one sum, in the order of the uses. Integers have none. A value that
+// is not reached gets zeros. Composites use their own rule, or else are decomposed first. At the end `custom_vjp` ops
+// become their first operand, and the graphs with their gradients go.
 #include <algorithm>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "ir/base/status.h"
 #include "ir/build.h"
+#include "ir/derivative.h"
 #include "ir/op_def.h"
 #include "passes/decompose.h"
+#include "passes/differentiate.h"
 #include "passes/registry.h"
 #include "passes/replace.h"
 
 namespace agc {
 namespace {
 
-// The gradients of one loss, in op order.
+// Derivatives that are expanded together: reverse of the same ys and cotangents, or forward from the same xs and
+// tangents.
 struct Request {
-  OpId loss = {};
-  std::vector<OpId> gradients = {};
+  bool forward = false;
+  DerivativeOperands key = {};
+  std::vector<OpId> ops = {};  // in op order
 };
 
-// The first loss in op order; no gradient op is among its operands, since those would come before.
-Request FirstRequest(const Graph& graph) {
-  Request request;
+bool SameKey(const Request& r, bool forward, const DerivativeOperands& o) {
+  return r.forward == forward && r.key.vectors == o.vectors && (forward ? r.key.xs == o.xs : r.key.ys == o.ys);
+}
+
+// Those whose values hold no derivative themselves.
+std::vector<Request> ReadyRequests(const Graph& graph) {
+  std::vector<Request> requests;
+  std::vector<bool> pending(graph.ops.size());
   for (uint32_t i = 0; i < graph.ops.size(); ++i) {
     const Op& op = graph.ops[i];
-    if (op.def != &GradientOp()) continue;
-    if (request.gradients.empty()) request.loss = op.operands[0];
-    if (op.operands[0] == request.loss) request.gradients.push_back({i});
+    const bool derivative = IsDerivative(*op.def);
+    pending[i] = derivative || HasActiveOperand(op, pending);
+    if (!derivative) continue;
+    const DerivativeOperands operands = OperandsOf(op);
+    const auto waits = [&](OpId y) { return pending[y.index]; };
+    if (std::any_of(operands.ys.begin(), operands.ys.end(), waits)) continue;
+    const bool forward = op.def == &JvpOp();
+    auto it =
+        std::find_if(requests.begin(), requests.end(), [&](const Request& r) { return SameKey(r, forward, operands); });
+    if (it == requests.end()) it = requests.insert(it, {.forward = forward, .key = operands});
+    it->ops.push_back({i});
   }
-  return request;
+  return requests;
 }
 
-bool HasFloat(const Op& op) {
-  return std::any_of(op.types.begin(), op.types.end(), [](const TensorType& t) { return IsFloat(t.dtype); });
+// The y of a `jvp`, the x of the others.
+OpId VaryingOperand(const Graph& graph, const Request& r, OpId id) {
+  const DerivativeOperands operands = OperandsOf(graph.op(id));
+  return r.forward ? operands.ys[0] : operands.xs[0];
 }
 
-// Values that lie between a target and the loss: they depend on one and the other depends on them, through floats only.
-std::vector<bool> ActiveOps(const Graph& graph, const Request& request) {
-  std::vector<bool> depends(graph.ops.size()), reaches(graph.ops.size()), active(graph.ops.size());
-  for (OpId g : request.gradients) depends[graph.op(g).operands[1].index] = true;
-  reaches[request.loss.index] = true;
-  for (size_t i = 0; i <= request.loss.index; ++i) {
-    const Op& op = graph.ops[i];
-    const bool any = std::any_of(op.operands.begin(), op.operands.end(), [&](OpId o) { return depends[o.index]; });
-    depends[i] = (depends[i] || any) && HasFloat(op);
-  }
-  for (size_t i = request.loss.index + 1; i-- > 0;) {
-    active[i] = depends[i] && reaches[i];
-    if (!active[i]) continue;
-    for (OpId o : graph.ops[i].operands) reaches[o.index] = true;
-  }
-  return active;
+std::vector<OpId> VaryingOperands(const Graph& graph, const Request& r) {
+  std::vector<OpId> out;
+  for (OpId id : r.ops) out.push_back(VaryingOperand(graph, r, id));
+  return out;
 }
 
-bool HasActiveOperand(const Op& op, const std::vector<bool>& active) {
-  return std::any_of(op.operands.begin(), op.operands.end(), [&](OpId o) { return active[o.index]; });
+// Decomposes the composites without a rule that derivatives pass through, one level.
+absl::StatusOr<bool> Prepare(Program& program, Graph& graph, const std::vector<Request>& requests) {
+  std::vector<bool> expand(graph.ops.size());
+  for (const Request& r : requests) {
+    const std::vector<OpId> varying = VaryingOperands(graph, r);
+    const std::vector<bool> active =
+        r.forward ? ActiveOps(graph, r.key.xs, varying) : ActiveOps(graph, varying, r.key.ys);
+    for (size_t i = 0; i < expand.size(); ++i) {
+      const Op& op = graph.ops[i];
+      if (active[i] && LacksRule(*op.def, r.forward) && HasActiveOperand(op, active)) expand[i] = true;
+    }
+  }
+  return ExpandComposites(
+      program, graph, [&](OpId id) { return expand[id.index]; }, /*deep=*/false);
 }
 
-class Reverse {
- public:
-  Reverse(Program& program, Graph& graph, const Request& request, const std::vector<bool>& active)
-      : graph_(graph), request_(request), active_(active), builder_{.program = &program, .graph = &graph} {
-    parts_.resize(request.loss.index + 1);
+absl::Status Expand(Builder& builder, const Request& r, Replacements& replacements) {
+  const Graph& graph = *builder.graph;
+  const std::vector<OpId> varying = VaryingOperands(graph, r);
+  const Loc asked = graph.op(r.ops[0]).loc;
+  absl::StatusOr<std::vector<Value>> values =
+      r.forward ? PushForward(builder, {.ys = varying, .xs = r.key.xs, .ts = r.key.vectors, .asked = asked})
+                : PullBack(builder, {.ys = r.key.ys, .gs = r.key.vectors, .xs = varying, .asked = asked});
+  AGC_RETURN_IF_ERROR(values.status());
+  for (size_t k = 0; k < r.ops.size(); ++k) {
+    const RuleScope scope(builder, graph.op(r.ops[k]).loc, "grad");
+    const Value v = (*values)[k].valid() ? (*values)[k] : Full(builder, graph.op(r.ops[k]).type(), 0);
+    replacements.Replace(r.ops[k], v.id);
   }
-
-  // Builds all cotangents behind the graph's ops and replaces the gradient ops by them.
-  absl::Status Run(Replacements& replacements) {
-    Seed();
-    std::vector<Value> cotangents(parts_.size());
-    for (size_t i = parts_.size(); i-- > 0;) {
-      if (!active_[i] || parts_[i].empty()) continue;
-      AGC_RETURN_IF_ERROR(Visit({static_cast<uint32_t>(i)}, cotangents[i]));
-    }
-    for (OpId g : request_.gradients) {
-      const OpId target = graph_.op(g).operands[1];
-      const RuleScope scope(builder_, graph_.op(g).loc, "grad");
-      const bool reached = target.index < cotangents.size() && cotangents[target.index].valid();
-      replacements.Replace(g, reached ? cotangents[target.index].id : FullLike(ValueOf(target), 0).id);
-    }
-    return builder_.status();
-  }
-
- private:
-  // A cotangent that a user hands to one element of a value.
-  struct Part {
-    uint32_t user = 0;
-    int operand = 0;
-    int element = 0;
-    Value value = {};
-  };
-
-  Value ValueOf(OpId id) { return {&builder_, id, builder_.generation, false}; }
-
-  void Seed() {
-    const RuleScope scope(builder_, graph_.op(request_.loss).loc, "grad");
-    const Value one = FullLike(ValueOf(request_.loss), 1);
-    parts_[request_.loss.index].push_back({.user = UINT32_MAX, .value = one});
-  }
-
-  // The sum of what the users gave one element, in the order of the uses; invalid if none did.
-  Value Sum(absl::Span<const Part> parts, int element) {
-    Value sum = {};
-    for (const Part& part : parts) {
-      if (part.element == element) sum = sum.valid() ? Add(sum, part.value) : part.value;
-    }
-    return sum;
-  }
-
-  absl::Status Visit(OpId id, Value& cotangent) {
-    const Op op = graph_.op(id);
-    std::vector<Part>& parts = parts_[id.index];
-    std::sort(parts.begin(), parts.end(),
-              [](const Part& a, const Part& b) { return a.user != b.user ? a.user < b.user : a.operand < b.operand; });
-    const RuleScope scope(builder_, op.loc, "grad");
-    absl::InlinedVector<Value, 2> sums;
-    for (size_t k = 0; k < op.types.size(); ++k) sums.push_back(Sum(parts, static_cast<int>(k)));
-    cotangent = sums[0];
-    if (!HasActiveOperand(op, active_)) return absl::OkStatus();
-    if (op.def == &GetOp()) {
-      const int element = static_cast<int>(AttrReader{op.attrs}.integer("index"));
-      parts_[op.operands[0].index].push_back({.user = id.index, .element = element, .value = sums[0]});
-      return absl::OkStatus();
-    }
-    if (op.def->vjp == nullptr) return NoRule(op);
-    return Apply(op, id, sums);
-  }
-
-  absl::Status Apply(const Op& op, OpId id, const absl::InlinedVector<Value, 2>& sums) {
-    Vjp rule(builder_, op, id);
-    rule.g = sums[0];
-    rule.gs = sums;
-    op.def->vjp(rule);
-    const auto broken = [&](absl::string_view why) {
-      return absl::InternalError(absl::StrCat(op.def->name, ": its gradient rule ", why));
-    };
-    if (!builder_.errors.empty()) return broken(absl::StrCat("fails: ", builder_.status().message()));
-    for (size_t k = 0; k < op.operands.size(); ++k) {
-      const OpId to = op.operands[k];
-      if (!rule.dx[k].valid() || !active_[to.index]) continue;
-      const TensorType& have = rule.dx[k].type();
-      const TensorType& want = graph_.op(to).type();
-      if (have != want) {
-        return broken(absl::StrCat("gives operand ", k, " type ", ToString(have), " instead of ", ToString(want)));
-      }
-      parts_[to.index].push_back({.user = id.index, .operand = static_cast<int>(k), .value = rule.dx[k]});
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status NoRule(const Op& op) const {
-    const absl::Status error =
-        ErrorAt(op.loc,
-                absl::StrCat(op.def->name,
-                             ": it has no gradient rule, and a gradient is taken through it; put "
-                             "stop_gradient on its operand or compute it with other ops"),
-                absl::StatusCode::kUnimplemented);
-    return WithNote(error, "the gradient is asked for here", graph_.op(request_.gradients[0]).loc);
-  }
-
-  Graph& graph_;
-  const Request& request_;
-  const std::vector<bool>& active_;
-  Builder builder_;
-  std::vector<std::vector<Part>> parts_ = {};  // by op up to the loss
-};
-
-// Decomposes the composites without a rule that a gradient passes through, one level.
-absl::StatusOr<bool> Prepare(Program& program, Graph& graph, const Request& request) {
-  const std::vector<bool> active = ActiveOps(graph, request);
-  const auto lacks_rule = [&](OpId id) {
-    return active[id.index] && graph.op(id).def->vjp == nullptr && HasActiveOperand(graph.op(id), active);
-  };
-  return ExpandComposites(program, graph, lacks_rule, /*deep=*/false);
+  return builder.status();
 }
 
-absl::StatusOr<bool> ExpandFirst(Program& program, Graph& graph) {
-  Request request = FirstRequest(graph);
-  if (request.gradients.empty()) return false;
+absl::StatusOr<bool> ExpandReady(Program& program, Graph& graph) {
+  std::vector<Request> requests = ReadyRequests(graph);
+  if (requests.empty()) return false;
   Canonicalize(graph, program);  // the order of uses is that of the canonical numbers
   for (;;) {
-    request = FirstRequest(graph);
-    AGC_ASSIGN_OR_RETURN(const bool again, Prepare(program, graph, request));
+    requests = ReadyRequests(graph);
+    AGC_ASSIGN_OR_RETURN(const bool again, Prepare(program, graph, requests));
     if (!again) break;
   }
-  const std::vector<bool> active = ActiveOps(graph, request);
+  Builder builder{.program = &program, .graph = &graph};
   Replacements replacements(graph);
-  AGC_RETURN_IF_ERROR(Reverse(program, graph, request, active).Run(replacements));
+  for (const Request& r : requests) AGC_RETURN_IF_ERROR(Expand(builder, r, replacements));
   replacements.Apply(program);
   return true;
+}
+
+// Rounds of derivatives of derivatives; a custom gradient that differentiates itself has no end of them.
+constexpr int kMaxRounds = 1000;
+
+absl::StatusOr<bool> ExpandAll(Program& program, Graph& graph) {
+  for (int round = 0; round < kMaxRounds; ++round) {
+    AGC_ASSIGN_OR_RETURN(const bool expanded, ExpandReady(program, graph));
+    if (!expanded) return round > 0;
+  }
+  return ErrorAt(graph.loc, absl::StrCat("gradients in @", graph.name, " do not end after ", kMaxRounds,
+                                         " rounds; a custom gradient takes the gradient of its own function"));
+}
+
+// A custom gradient has done its part: what is left is the value.
+bool DropCustom(const Program& program, Graph& graph) {
+  Replacements replacements(graph);
+  for (uint32_t i = 0; i < graph.ops.size(); ++i) {
+    if (graph.ops[i].def == &CustomVjpOp()) replacements.Replace({i}, graph.ops[i].operands[0]);
+  }
+  return replacements.Apply(program);
 }
 
 }  // namespace
 
 absl::StatusOr<bool> Autograd(Program& program, PassContext&) {
   bool changed = false;
-  for (Graph& graph : program.graphs) {
-    for (;;) {
-      AGC_ASSIGN_OR_RETURN(const bool expanded, ExpandFirst(program, graph));
-      if (!expanded) break;
-      changed = true;
+  for (bool functions : {true, false}) {  // those first: their bodies are copied
+    for (Graph& graph : program.graphs) {
+      if (IsGradientFunction(graph) != functions) continue;
+      AGC_ASSIGN_OR_RETURN(const bool expanded, ExpandAll(program, graph));
+      changed |= expanded;
     }
   }
-  return changed;
+  for (Graph& graph : program.graphs) changed |= DropCustom(program, graph);
+  return std::erase_if(program.graphs, IsGradientFunction) > 0 || changed;
 }
 
 }  // namespace agc

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ir/base/status.h"
+#include "ir/derivative.h"
 #include "ir/op_def.h"
 #include "ir/tuple.h"
 #include "passes/registry.h"
@@ -71,8 +72,8 @@ absl::StatusOr<bool> Decompose(Program& program, PassContext&) {
   bool changed = false;
   for (Graph& graph : program.graphs) {
     for (const Op& op : graph.ops) {
-      if (op.def != &GradientOp()) continue;
-      return ErrorAt(op.loc, "gradient: it is still there at decompose; run autograd before it");
+      if (!IsDerivative(*op.def) && op.def != &CustomVjpOp()) continue;
+      return ErrorAt(op.loc, absl::StrCat(op.def->name, ": it is still there at decompose; run autograd before it"));
     }
     AGC_ASSIGN_OR_RETURN(const bool expanded, ExpandComposites(
                                                   program, graph, [](OpId) { return true; }, /*deep=*/true));

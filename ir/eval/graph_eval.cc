@@ -7,6 +7,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "ir/base/status.h"
+#include "ir/derivative.h"
 #include "ir/eval/nest_eval.h"
 #include "ir/lowering.h"
 #include "ir/op_def.h"
@@ -164,8 +165,8 @@ std::vector<OpId> Roots(const Graph& graph) {
 absl::StatusOr<std::vector<TensorPtr>> EvaluateOp(const Graph& graph, const Op& op,
                                                   absl::Span<const TensorPtr> operands, EvalMode mode) {
   if (op.def == &ConstantOp()) return Parts{Share(ConstantTensor(op, mode))};
-  if (op.def == &GradientOp()) {
-    return ErrorAt(op.loc, "gradient ops have no value of their own, run the autograd pass first",
+  if (IsDerivative(*op.def)) {
+    return ErrorAt(op.loc, absl::StrCat(op.def->name, " ops have no value of their own, run the autograd pass first"),
                    absl::StatusCode::kFailedPrecondition);
   }
   const bool empty =

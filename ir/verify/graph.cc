@@ -2,7 +2,9 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "ir/base/status.h"
+#include "ir/derivative.h"
 #include "ir/op_def.h"
 #include "ir/verify/verify.h"
 
@@ -68,6 +70,37 @@ absl::Status CheckInferred(const Op& op, const Graph& graph) {
       op.loc, absl::StrCat(op.def->name, ": has type ", ToString(op.types), ", its operands give ", ToString(types)));
 }
 
+template <typename Named>
+std::vector<TensorType> TypesOf(const std::vector<Named>& named) {
+  std::vector<TensorType> types;
+  for (const Named& n : named) types.push_back(n.type);
+  return types;
+}
+
+std::string Listed(const std::vector<TensorType>& types) {
+  const auto each = [](std::string* out, const TensorType& t) { absl::StrAppend(out, ToString(t)); };
+  return absl::StrCat("(", absl::StrJoin(types, ", ", each), ")");
+}
+
+// The function that a custom gradient names is there and takes and gives what the op needs.
+absl::Status CheckFunction(const Op& op, const Graph& graph, const Program& program) {
+  if (op.symbol.empty()) return ErrorAt(op.loc, "custom_vjp: names no graph; write one after its operands, as @f.vjp");
+  const Graph* function = program.FindGraph(op.symbol);
+  if (function == nullptr || !IsGradientFunction(*function)) {
+    return ErrorAt(op.loc, absl::StrCat("custom_vjp: the module has no graph @", op.symbol,
+                                        function == nullptr ? "" : " whose name ends in .vjp"));
+  }
+  std::vector<TensorType> xs;
+  for (size_t k = 1; k < op.operands.size(); ++k) xs.push_back(graph.op(op.operands[k]).type());
+  const FunctionTypes want = CustomVjpTypes(op.type(), xs);
+  const std::vector<TensorType> params = TypesOf(function->params), results = TypesOf(function->outputs);
+  if (params == want.params && results == want.results) return absl::OkStatus();
+  return WithNote(ErrorAt(op.loc, absl::StrCat("custom_vjp: graph @", op.symbol, " is ", Listed(params), " -> ",
+                                               Listed(results), ", expected ", Listed(want.params), " -> ",
+                                               Listed(want.results), ": x, y and its cotangent, and those of x")),
+                  "the graph", function->loc);
+}
+
 absl::Status CheckOp(const Graph& graph, const Program& program, size_t i) {
   const Op& op = graph.ops[i];
   const OpId id{static_cast<uint32_t>(i)};
@@ -81,12 +114,14 @@ absl::Status CheckOp(const Graph& graph, const Program& program, size_t i) {
   if (op.def == &StateOp()) return CheckState(op, program);
   if (op.def == &ConstantOp()) return CheckConstant(op);
   if (op.def == &BlobOp()) return CheckBlob(op, program);
-  if (program.stage == Stage::kPrimitive && (op.def->decompose != nullptr || op.def == &GradientOp())) {
+  if (program.stage == Stage::kPrimitive &&
+      (op.def->decompose != nullptr || IsDerivative(*op.def) || op.def == &CustomVjpOp())) {
     return ErrorAt(
         op.loc, absl::StrCat(op.def->name,
                              ": is a composite op, which the primitive stage has none of; run autograd and decompose"));
   }
-  return CheckInferred(op, graph);
+  AGC_RETURN_IF_ERROR(CheckInferred(op, graph));
+  return op.def == &CustomVjpOp() ? CheckFunction(op, graph, program) : absl::OkStatus();
 }
 
 absl::Status CheckOutputs(const Graph& graph) {
@@ -106,6 +141,10 @@ absl::Status CheckOutputs(const Graph& graph) {
 }
 
 absl::Status CheckUpdates(const Graph& graph, const Program& program) {
+  if (IsGradientFunction(graph) && !graph.updates.empty()) {
+    return ErrorAt(graph.updates[0].loc, absl::StrCat("graph @", graph.name, " updates state @", graph.updates[0].state,
+                                                      ", which a gradient of a custom_vjp cannot do"));
+  }
   std::set<std::string> states;
   for (const Update& u : graph.updates) {
     const StateDef* state = program.FindState(u.state);

@@ -5,15 +5,27 @@ The op sweep evaluates the `numpy` text of a row with these functions in scope. 
 import numpy as np
 
 DTYPES = {"f64": np.float64, "f32": np.float32, "f16": np.float16, "i64": np.int64, "i32": np.int32, "i16": np.int16,
-          "i8": np.int8, "u64": np.uint64, "u32": np.uint32, "u16": np.uint16, "u8": np.uint8, "bool": np.bool_}
+          "i8": np.int8, "u64": np.uint64, "u32": np.uint32, "u16": np.uint16, "u8": np.uint8, "bool": np.bool_,
+          "bf16": np.float64}  # which numpy has not: its values are kept in f64
 
 
 def numpy_dtype(dtype):
     return np.dtype(DTYPES[dtype] if isinstance(dtype, str) else dtype)
 
 
+def to_bf16(x):
+    """The nearest of 8 significant bits, halves to even; beyond the largest of f32 infinite."""
+    x = np.asarray(x, np.float64)
+    _, exponent = np.frexp(x)
+    step = np.ldexp(1.0, np.maximum(exponent, -125) - 8)
+    rounded = np.rint(x / step) * step
+    return np.where(np.abs(rounded) >= 2.0**128, np.copysign(np.inf, x), rounded)
+
+
 def cast(x, dtype):
     """Float to integer truncates and saturates and NaN is 0; integers wrap; anything but 0 is true."""
+    if dtype == "bf16":
+        return to_bf16(x)
     to = numpy_dtype(dtype)
     if to == np.bool_:
         return x != 0

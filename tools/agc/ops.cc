@@ -1,9 +1,8 @@
-// agc ops [--markdown|--json|--samples]: the op table. --markdown is docs/ops.md; --json is for scripts; --samples
-// prints a module with one graph per op and dtype, as the rows' samples call them, which --json describes under
+// agc ops [--markdown|--json|--samples [--full]]: the op table. --markdown is docs/ops.md; --json is for scripts;
+// --samples prints a module with a graph for each sample of each op (ir/op_samples.h), which --json describes under
 // "graphs".
 #include <cmath>
 #include <cstdio>
-#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +11,7 @@
 #include "absl/strings/str_replace.h"
 #include "ir/base/status.h"
 #include "ir/op_def.h"
+#include "ir/op_samples.h"
 #include "ir/text/text.h"
 #include "tools/agc/command.h"
 #include "tools/agc/flags.h"
@@ -63,81 +63,23 @@ void PrintMarkdown() {
 
 // ---------------------------------------------------------------- samples
 
-struct SampleGraph {
-  const OpDef* op = nullptr;
-  Graph graph = {};
-  std::vector<Attr> attrs = {};
-};
-
-std::vector<std::string> ShapesOf(const OpDef& op) {
-  std::vector<std::string> shapes;
-  for (absl::string_view s : op.sample.shapes) {
-    if (!s.empty()) shapes.emplace_back(s);
-  }
-  while (static_cast<int>(shapes.size()) < op.arity.min) shapes.emplace_back("f32[2,3]");
-  return shapes;
-}
-
-// The op on inputs of these types; the status says why they do not fit.
-absl::StatusOr<SampleGraph> MakeSample(const OpDef& op, const std::string& name, absl::Span<const std::string> shapes) {
-  SampleGraph s{.op = &op};
-  s.graph.name = name;
-  std::vector<OpId> operands;
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    AGC_ASSIGN_OR_RETURN(TensorType type, ParseType(shapes[i]));
-    operands.push_back(AppendInput(s.graph, ParamKind::kInput, absl::StrCat("x", i), std::move(type), {}));
-  }
-  AGC_ASSIGN_OR_RETURN(const std::vector<Attr> attrs, ParseAttrs(op, op.sample.attrs));
-  AGC_ASSIGN_OR_RETURN(const OpId id, AppendChecked(s.graph, op, operands, attrs, {}));
-  s.attrs.assign(s.graph.op(id).attrs.begin(), s.graph.op(id).attrs.end());
-  const Types types = s.graph.op(id).types;
-  for (size_t part = 0; part < types.size(); ++part) {
-    OpId value = id;
-    if (types.size() > 1) {
-      AGC_ASSIGN_OR_RETURN(value,
-                           AppendChecked(s.graph, GetOp(), {id}, {Attr{"index", static_cast<int64_t>(part)}}, {}));
-    }
-    s.graph.outputs.push_back({absl::StrCat("y", part), types[part], false, value, {}});
-  }
-  return s;
-}
-
-// The sample as the row has it, and in the other dtypes that the shape rule takes.
-absl::Status AddSamples(const OpDef& op, std::vector<SampleGraph>& all) {
-  const std::vector<std::string> shapes = ShapesOf(op);
-  absl::StatusOr<SampleGraph> plain = MakeSample(op, std::string(op.name), shapes);
-  if (!plain.ok()) return plain.status();
-  all.push_back(*std::move(plain));
-  const std::pair<absl::string_view, std::vector<absl::string_view>> variants[] = {{"f32[", {"f64", "f16", "bf16"}},
-                                                                                   {"i32[", {"i64", "i16", "u32"}}};
-  for (const auto& [from, dtypes] : variants) {
-    for (absl::string_view dtype : dtypes) {
-      std::vector<std::string> other = shapes;
-      for (std::string& s : other) absl::StrReplaceAll({{from, absl::StrCat(dtype, "[")}}, &s);
-      if (other == shapes) continue;
-      absl::StatusOr<SampleGraph> variant = MakeSample(op, absl::StrCat(op.name, "_", dtype), other);
-      if (variant.ok()) all.push_back(*std::move(variant));
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::vector<SampleGraph>> AllSamples() {
-  std::vector<SampleGraph> all;
+// The samples of every row that computes.
+absl::StatusOr<std::vector<OpSample>> AllSamples(const Flags& flags) {
+  std::vector<OpSample> all;
   for (const OpDef* op : AllOps()) {
     if (op->numpy.empty()) continue;
-    if (const absl::Status s = AddSamples(*op, all); !s.ok()) {
-      return absl::InternalError(absl::StrCat("the sample of ", op->name, " is wrong: ", s.message()));
-    }
+    AGC_ASSIGN_OR_RETURN(std::vector<OpSample> samples,
+                         SamplesOf(*op, flags.Has("full") ? SampleSet::kAll : SampleSet::kPairs));
+    for (OpSample& s : samples) all.push_back(std::move(s));
   }
   return all;
 }
 
-absl::Status PrintSamples() {
-  AGC_ASSIGN_OR_RETURN(std::vector<SampleGraph> all, AllSamples());
+absl::Status PrintSamples(const Flags& flags) {
+  AGC_ASSIGN_OR_RETURN(const std::vector<OpSample> all, AllSamples(flags));
   Program program;
   program.name = "samples";
-  for (SampleGraph& s : all) program.graphs.push_back(std::move(s.graph));
+  for (const OpSample& s : all) program.graphs.push_back(GraphOf(s, s.name));
   const std::string text = Print(program);
   std::fwrite(text.data(), 1, text.size(), stdout);
   return absl::OkStatus();
@@ -168,25 +110,27 @@ std::string JsonList(const List& list, F f) {
       "[", absl::StrJoin(list, ", ", [&](std::string* out, const auto& x) { absl::StrAppend(out, f(x)); }), "]");
 }
 
-std::string GraphJson(const SampleGraph& s) {
+std::string GraphJson(const OpSample& s) {
+  const Graph graph = GraphOf(s, s.name);
   const auto value = [](const auto& x) {
     return absl::StrCat("{\"name\": ", Quote(x.name), ", \"type\": ", Quote(ToString(x.type)), "}");
   };
   const std::string attrs = absl::StrJoin(s.attrs, ", ", [](std::string* out, const Attr& a) {
     absl::StrAppend(out, Quote(a.name), ": ", AttrJson(a.value));
   });
-  return absl::StrCat("{\"graph\": ", Quote(s.graph.name), ", \"inputs\": ", JsonList(s.graph.params, value),
-                      ", \"outputs\": ", JsonList(s.graph.outputs, value), ", \"attrs\": {", attrs, "}}");
+  return absl::StrCat("{\"graph\": ", Quote(graph.name), ", \"inputs\": ", JsonList(graph.params, value),
+                      ", \"outputs\": ", JsonList(graph.outputs, value), ", \"growth\": ", s.growth, ", \"attrs\": {",
+                      attrs, "}}");
 }
 
-std::string OpJson(const OpDef& op, absl::Span<const SampleGraph> all) {
+std::string OpJson(const OpDef& op, absl::Span<const OpSample> all) {
   const auto attr = [](const AttrDef& a) {
     return absl::StrCat("{\"name\": ", Quote(a.name), ", \"kind\": ", Quote(kKindNames[static_cast<int>(a.kind)]),
                         ", \"default\": ", a.fallback.empty() ? "null" : Quote(a.fallback),
                         ", \"choices\": ", Quote(a.choices), "}");
   };
-  std::vector<const SampleGraph*> graphs;
-  for (const SampleGraph& s : all) {
+  std::vector<const OpSample*> graphs;
+  for (const OpSample& s : all) {
     if (s.op == &op) graphs.push_back(&s);
   }
   return absl::StrCat(
@@ -196,12 +140,12 @@ std::string OpJson(const OpDef& op, absl::Span<const SampleGraph> all) {
       absl::StrFormat(", \"tolerance\": {\"f32\": %g, \"f16\": %g, \"bf16\": %g}", op.tol.f32, op.tol.f16, op.tol.bf16),
       absl::StrFormat(", \"sample\": {\"lo\": %.17g, \"hi\": %.17g, \"differentiable\": %s}", op.sample.lo,
                       op.sample.hi, op.sample.differentiable ? "true" : "false"),
-      ",\n   \"graphs\": ", JsonList(graphs, [](const SampleGraph* s) { return GraphJson(*s); }),
+      ",\n   \"graphs\": ", JsonList(graphs, [](const OpSample* s) { return GraphJson(*s); }),
       ",\n   \"doc\": ", Quote(op.doc), "}");
 }
 
-absl::Status PrintJson() {
-  AGC_ASSIGN_OR_RETURN(const std::vector<SampleGraph> all, AllSamples());
+absl::Status PrintJson(const Flags& flags) {
+  AGC_ASSIGN_OR_RETURN(const std::vector<OpSample> all, AllSamples(flags));
   std::vector<std::string> rows;
   for (const OpDef* op : AllOps()) rows.push_back(OpJson(*op, all));
   std::printf("[\n%s\n]\n", absl::StrJoin(rows, ",\n").c_str());
@@ -209,19 +153,21 @@ absl::Status PrintJson() {
 }
 
 Usage OpsUsage() {
-  return {.command = "ops",
-          .summary = "lists the operations",
-          .options = {{"markdown", "", "docs/ops.md"},
-                      {"json", "", "for scripts"},
-                      {"samples", "", "a module with one graph per op and dtype, which --json describes as graphs"}},
-          .example = "agc ops --json"};
+  return {
+      .command = "ops",
+      .summary = "lists the operations",
+      .options = {{"markdown", "", "docs/ops.md"},
+                  {"json", "", "for scripts"},
+                  {"samples", "", "a module with a graph for each sample of each op, which --json describes as graphs"},
+                  {"full", "", "with --json and --samples: every dtype in every size, not each once"}},
+      .example = "agc ops --json"};
 }
 
 absl::StatusOr<int> Run(const Flags& flags) {
   if (flags.Has("json")) {
-    AGC_RETURN_IF_ERROR(PrintJson());
+    AGC_RETURN_IF_ERROR(PrintJson(flags));
   } else if (flags.Has("samples")) {
-    AGC_RETURN_IF_ERROR(PrintSamples());
+    AGC_RETURN_IF_ERROR(PrintSamples(flags));
   } else {
     flags.Has("markdown") ? PrintMarkdown() : PrintText();
   }
