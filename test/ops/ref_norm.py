@@ -82,7 +82,7 @@ def attention(q, k, v, mask, causal, scale, softcap):
     out = np.zeros(q.shape[:-1] + (v.shape[-1],))
     for place in np.ndindex(q.shape[:-1]):
         kv = place[:-2] + (place[-2] // shared,) if q.ndim > 2 else ()
-        scores = k[kv] @ q[place] * (scale or depth ** -0.5)
+        scores = k[kv] @ q[place] * (scale or max(depth, 1) ** -0.5)
         if softcap:
             scores = softcap * np.tanh(scores / softcap)
         last = {"none": keys - 1, "upper_left": place[-1], "lower_right": place[-1] + keys - queries}[causal]
