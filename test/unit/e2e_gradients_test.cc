@@ -8,7 +8,7 @@ namespace agc::test {
 namespace {
 
 // Sums of gradients over broadcast axes, and rules that divide: an order of magnitude above the row's own tolerance.
-double Allowed(const OpModule& m, size_t g) { return 20 * FindOp(m.op)->tol.f32 * m.scale[g]; }
+double Allowed(const OpModule& m, size_t g) { return 20 * m.op->tol.f32 * m.cases[g].scale; }
 
 // Appends the gradients of graph `g` to `to`, as outputs d0, d1, ...; false where there is nothing to differentiate.
 bool AddGradients(const OpModule& m, size_t g, OpModule& to) {
@@ -34,13 +34,13 @@ bool AddGradients(const OpModule& m, size_t g, OpModule& to) {
     const Value d = Gradient(loss, {&b, params[i].op, 0, false});
     if (d.valid()) graph.outputs.push_back({absl::StrCat("d", i), d.type(), false, d.id, {}});
   }
-  EXPECT_TRUE(b.status().ok()) << m.op << ": " << b.status();
+  EXPECT_TRUE(b.status().ok()) << m.op->name << ": " << b.status();
   if (graph.outputs.empty()) p.graphs.pop_back();
   return !graph.outputs.empty();
 }
 
 // On the device only the sample and the cases by hand: sizes do not change a gradient's kernels much.
-bool OnDeviceToo(const OpModule& m, size_t g) { return g == 0 || g >= m.program.graphs.size() - m.by_hand; }
+bool OnDeviceToo(const OpModule& m, size_t g) { return g == 0 || m.cases[g].by_hand; }
 
 struct Expected {
   std::vector<EvalResult> results = {};
@@ -57,12 +57,12 @@ OpModule Differentiated(const OpModule& m, Expected& expected) {
     PassContext context;
     if (!RunPipeline(one.program, {"autograd"}, context).ok()) continue;
     Graph& graph = one.program.graphs[0];
-    absl::StatusOr<EvalResult> want = EvaluateGraph(one.program, graph, m.inputs[g], EvalMode::kDouble);
-    EXPECT_TRUE(want.ok()) << m.op << ": " << want.status();
+    absl::StatusOr<EvalResult> want = EvaluateGraph(one.program, graph, m.cases[g].inputs, EvalMode::kDouble);
+    EXPECT_TRUE(want.ok()) << m.op->name << ": " << want.status();
     if (!want.ok()) continue;
     graph.name = absl::StrCat("d", all.program.graphs.size());
     all.program.graphs.push_back(std::move(graph));
-    all.inputs.push_back(m.inputs[g]);
+    all.cases.push_back(m.cases[g]);
     expected.results.push_back(*std::move(want));
     expected.allowed.push_back(Allowed(m, g));
     expected.on_device.push_back(OnDeviceToo(m, g));
@@ -72,30 +72,30 @@ OpModule Differentiated(const OpModule& m, Expected& expected) {
 
 void CheckModule(const OpModule& m, const Expected& expected) {
   const absl::StatusOr<Program> plan = LowerToPlan(Clone(m.program), TheTarget(), {});
-  ASSERT_TRUE(plan.ok()) << m.op << ": " << plan.status();
+  ASSERT_TRUE(plan.ok()) << m.op->name << ": " << plan.status();
   Program some = Clone(m.program);
   std::erase_if(some.graphs, [&](const Graph& graph) {
     return !expected.on_device[static_cast<size_t>(std::stoi(graph.name.substr(1)))];
   });
   const absl::StatusOr<rt::Bundle> bundle = CompileProgram(Clone(some), TheTarget(), {.abi = BufferAbi::kAddresses});
-  ASSERT_TRUE(bundle.ok()) << m.op << ": " << bundle.status();
+  ASSERT_TRUE(bundle.ok()) << m.op->name << ": " << bundle.status();
   absl::StatusOr<rt::Session> session = LoadOnDevice(*bundle);
-  ASSERT_TRUE(session.ok()) << m.op << ": " << session.status();
+  ASSERT_TRUE(session.ok()) << m.op->name << ": " << session.status();
   for (size_t g = 0; g < m.program.graphs.size(); ++g) {
     const Graph& graph = m.program.graphs[g];
-    const EvalResult run = Checked(Evaluate(*plan, graph.name, m.inputs[g], {.subgroup = 8}));
+    const EvalResult run = Checked(Evaluate(*plan, graph.name, m.cases[g].inputs, {.subgroup = 8}));
     EXPECT_EQ(Difference(run, expected.results[g], expected.allowed[g]), "")
         << "in the evaluator: " << Print(graph, m.program);
     if (!expected.on_device[g]) continue;
-    const EvalResult got = Checked(RunSession(*session, m.program, graph, m.inputs[g]));
+    const EvalResult got = Checked(RunSession(*session, m.program, graph, m.cases[g].inputs));
     EXPECT_EQ(Difference(got, expected.results[g], expected.allowed[g]), "") << Print(graph, m.program);
   }
 }
 
 TEST(Gradients, OfEveryOpEqualTheF64Evaluator) {
   size_t ops = 0, graphs = 0;
-  for (const OpModule& m : OpModules()) {
-    if (!FindOp(m.op)->sample.differentiable) continue;
+  for (const OpModule& m : OpModules(SampleSet::kPairs)) {
+    if (!m.op->sample.differentiable) continue;
     Expected expected;
     const OpModule gradients = Differentiated(m, expected);
     if (gradients.program.graphs.empty()) continue;

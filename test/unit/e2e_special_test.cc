@@ -67,11 +67,14 @@ void CheckDType(DType t, size_t at_least) {
   std::vector<const OpDef*> ops;
   for (const OpDef* op : AllOps()) {
     if (op->numpy.empty() || op->cls != OpClass::kElementwise || op->name == "one_hot") continue;
-    OpCase c{.op = std::string(op->name), .attrs = std::string(op->sample.attrs)};
+    HandMade c{.op = std::string(op->name), .attrs = std::string(op->sample.attrs)};
     if (op->name == "cast") c.attrs = t == kF32 ? "dtype = i32" : "dtype = f32";
-    for (int i = 0; i < op->arity.min; ++i) c.shapes.push_back(WithDims(std::string(Name(t)), dims));
-    if (op->name == "select") c.shapes[0] = WithDims("bool", dims);
-    if (AddCase(*op, c, m).ok()) ops.push_back(op);
+    for (int i = 0; i < op->arity.min; ++i) c.shapes.push_back(absl::StrCat(Name(t), "[", dims, "]"));
+    if (op->name == "select") c.shapes[0] = absl::StrCat("bool[", dims, "]");
+    const absl::StatusOr<OpSample> s = SampleOf(*op, c);
+    if (!s.ok()) continue;
+    AddCase(*s, {}, m);
+    ops.push_back(op);
   }
   ASSERT_GE(ops.size(), at_least);
   const rt::Bundle plain = CompileProgram(Clone(m.program), TheTarget(), {.optimize = 0}).value();

@@ -1,6 +1,6 @@
-// Calls of every row of the op table, as modules that tests compile and run: the row's sample, the same in other dtypes
-// and sizes where the shape rule takes them, and cases by hand for ops whose operands depend on each other.
-//   for (const OpModule& m : OpModules()) { m.program.graphs[0]; m.inputs[0]; m.tolerance[0]; }
+// Calls of every row of the op table, as modules that tests compile and run: the row's samples in the dtypes and sizes
+// of ir/op_samples.h, and cases by hand for ops whose operands depend on each other.
+//   for (const OpModule& m : OpModules(SampleSet::kPairs)) { m.program.graphs[0]; m.cases[0].inputs; }
 #pragma once
 #include <algorithm>
 #include <string>
@@ -9,33 +9,38 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "ir/base/status.h"
 #include "ir/op_def.h"
+#include "ir/op_samples.h"
 #include "test/unit/e2e_tools.h"
 
 namespace agc::test {
 
-struct OpCase {
+struct HandMade {
   std::string op = {};
   std::vector<std::string> shapes = {};
   std::string attrs = {};
   double scale = 1;  // of the row's tolerance: longer sums than the sample's
 };
 
-// One op's cases: a graph each, with its inputs and the tolerance per output dtype.
+// A graph of an OpModule.
+struct OpCase {
+  EvalInputs inputs = {};
+  double scale = 1;
+  SampleSize size = SampleSize::kOrdinary;
+  bool own_dtypes = true, by_hand = false;
+};
+
+// One op's cases: a graph each. The row's own sample is the first.
 struct OpModule {
-  std::string op = {};
+  const OpDef* op = nullptr;
   Program program = {};
-  std::vector<EvalInputs> inputs = {};
-  std::vector<double> scale = {};
-  size_t samples = 0;  // graphs that stand for the sample: the first ones
-  size_t by_hand = 0;  // the last ones
+  std::vector<OpCase> cases = {};
 };
 
 // clang-format off
-inline const std::vector<OpCase>& HandMadeCases() {
-  static const auto* const kCases = new std::vector<OpCase>{
+inline const std::vector<HandMade>& HandMadeCases() {
+  static const auto* const kCases = new std::vector<HandMade>{
       {"matmul", {"f32[1,1]", "f32[1,1]"}}, {"matmul", {"f32[1,7]", "f32[7,1]"}}, {"matmul", {"f32[5,1]", "f32[1,5]"}},
       {"matmul", {"f32[33,17]", "f32[17,65]"}, "", 8}, {"matmul", {"f32[1,129]", "f32[129,40]"}, "", 64},
       {"matmul", {"f32[40,129]", "f32[129,1]"}, "", 64}, {"matmul", {"f32[3,2100]", "f32[2100,5]"}, "", 1000},
@@ -92,106 +97,94 @@ inline const std::vector<OpCase>& HandMadeCases() {
 }
 // clang-format on
 
-inline std::string WithDims(const std::string& type, const std::string& dims) {
-  return absl::StrCat(type.substr(0, type.find('[')), "[", dims, "]");
-}
-
-// The row's sample first, then its variants; some the shape rule will refuse.
-inline std::vector<OpCase> CasesOf(const OpDef& op, size_t& samples) {
-  OpCase sample{.op = std::string(op.name), .attrs = std::string(op.sample.attrs)};
-  for (absl::string_view s : op.sample.shapes) {
-    if (!s.empty()) sample.shapes.emplace_back(s);
-  }
-  while (static_cast<int>(sample.shapes.size()) < op.arity.min) sample.shapes.emplace_back("f32[2,3]");
-  std::vector<OpCase> cases = {sample};
-  const auto with_dtype = [&](absl::string_view from, absl::string_view to) {
-    OpCase c = sample;
-    for (std::string& s : c.shapes) absl::StrReplaceAll({{absl::StrCat(from, "["), absl::StrCat(to, "[")}}, &s);
-    if (c.shapes != sample.shapes) cases.push_back(c);
+// Which dtypes a target runs.
+inline bool Runs(const OpSample& s, absl::Span<const DType> dtypes) {
+  const auto known = [&](const TensorType& t) {
+    return std::find(dtypes.begin(), dtypes.end(), t.dtype) != dtypes.end();
   };
-  for (const char* to : {"i32", "u32", "u8", "bool"}) with_dtype("f32", to);
-  for (const char* to : {"u32", "u8", "f32"}) with_dtype("i32", to);
-  samples = cases.size();
-  const bool one_shape = std::all_of(sample.shapes.begin(), sample.shapes.end(),
-                                     [&](const std::string& s) { return s.find("[2,3]") != std::string::npos; });
-  for (const char* dims : {"", "1", "7,9", "1025", "0,3"}) {
-    OpCase c = sample;
-    for (std::string& s : c.shapes) s = WithDims(s, dims);
-    if (one_shape && !sample.shapes.empty()) cases.push_back(c);
+  return std::all_of(s.operands.begin(), s.operands.end(), known) &&
+         std::all_of(s.results.begin(), s.results.end(), known);
+}
+// All but f64, for which GLSL has no exp, sin and the like; e2e_dtypes_test.cc has its arithmetic.
+inline constexpr DType kDeviceDTypes[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kI64,
+                                          DType::kI32, DType::kI16, DType::kI8,   DType::kU64,
+                                          DType::kU32, DType::kU16, DType::kU8,   DType::kBool};
+
+inline void AddCase(const OpSample& s, OpCase c, OpModule& m) {
+  const size_t g = m.program.graphs.size();
+  m.program.graphs.push_back(GraphOf(s, absl::StrCat("g", g)));
+  for (const GraphParam& p : m.program.graphs.back().params) {
+    const uint32_t seed = static_cast<uint32_t>(17 * g + c.inputs.params.size() + 1);
+    c.inputs.params[p.name] = Random(p.type, s.op->sample.lo, s.op->sample.hi, seed);
   }
-  for (const OpCase& c : HandMadeCases()) {
-    if (c.op == op.name) cases.push_back(c);
-  }
-  return cases;
+  m.cases.push_back(std::move(c));
 }
 
-// Appends the case as a graph; the status says why the op does not take these operands.
-inline absl::Status AddCase(const OpDef& op, const OpCase& c, OpModule& m) {
-  Graph graph;
-  graph.name = absl::StrCat("g", m.program.graphs.size());
+// The status says why the row does not take the call.
+inline absl::StatusOr<OpSample> SampleOf(const OpDef& op, const HandMade& h) {
+  OpSample s{.op = &op};
+  for (const std::string& shape : h.shapes) s.operands.push_back(ParseType(shape).value());
+  AGC_ASSIGN_OR_RETURN(s.attrs, ParseAttrs(op, h.attrs));
+  Graph scratch;
   std::vector<OpId> operands;
-  EvalInputs in;
-  for (size_t i = 0; i < c.shapes.size(); ++i) {
-    AGC_ASSIGN_OR_RETURN(const TensorType type, ParseType(c.shapes[i]));
-    const std::string name = absl::StrCat("x", i);
-    operands.push_back(AppendInput(graph, ParamKind::kInput, name, type, {}));
-    in.params[name] =
-        Random(type, op.sample.lo, op.sample.hi, static_cast<uint32_t>(17 * m.program.graphs.size() + i + 1));
-  }
-  AGC_ASSIGN_OR_RETURN(const std::vector<Attr> attrs, ParseAttrs(op, c.attrs));
-  AGC_ASSIGN_OR_RETURN(const OpId id, AppendChecked(graph, op, operands, attrs, {}));
-  const Types types = graph.op(id).types;
-  for (size_t part = 0; part < types.size(); ++part) {
-    OpId value = id;
-    if (types.size() > 1) {
-      AGC_ASSIGN_OR_RETURN(value, AppendChecked(graph, GetOp(), {id}, {Attr{"index", static_cast<int64_t>(part)}}, {}));
-    }
-    graph.outputs.push_back({absl::StrCat("y", part), types[part], false, value, {}});
-  }
-  m.program.graphs.push_back(std::move(graph));
-  m.inputs.push_back(std::move(in));
-  m.scale.push_back(c.scale);
-  return absl::OkStatus();
+  for (const TensorType& type : s.operands) operands.push_back(AppendInput(scratch, ParamKind::kInput, "x", type, {}));
+  AGC_ASSIGN_OR_RETURN(const OpId id, AppendChecked(scratch, op, operands, s.attrs, {}));
+  s.attrs.assign(scratch.op(id).attrs.begin(), scratch.op(id).attrs.end());
+  s.results = scratch.op(id).types;
+  return s;
 }
 
 // One module per row that computes; data rows that only stand for what a graph is given have no sample.
-inline std::vector<OpModule> OpModules() {
+inline std::vector<OpModule> OpModules(SampleSet set) {
   std::vector<OpModule> all;
   for (const OpDef* op : AllOps()) {
     if (op->numpy.empty()) continue;
-    OpModule m{.op = std::string(op->name)};
-    m.program.name = m.op;
-    size_t samples = 0, tried = 0;
-    for (const OpCase& c : CasesOf(*op, samples)) {
-      const absl::Status s = AddCase(*op, c, m);
-      const bool by_hand = std::any_of(HandMadeCases().begin(), HandMadeCases().end(), [&](const OpCase& h) {
-        return h.op == c.op && h.shapes == c.shapes && h.attrs == c.attrs;
-      });
-      EXPECT_TRUE(s.ok() || (tried > 0 && !by_hand)) << c.op << " of " << absl::StrJoin(c.shapes, ", ") << ": " << s;
-      m.by_hand += by_hand;
-      if (++tried == samples) m.samples = m.program.graphs.size();
+    OpModule m{.op = op};
+    m.program.name = std::string(op->name);
+    for (const OpSample& s : SamplesOf(*op, set).value()) {
+      if (!Runs(s, kDeviceDTypes)) continue;
+      AddCase(s, {.scale = s.growth, .size = s.size, .own_dtypes = s.dtype.empty()}, m);
     }
-    all.push_back(std::move(m));
+    for (const HandMade& h : HandMadeCases()) {
+      if (h.op != op->name) continue;
+      const absl::StatusOr<OpSample> s = SampleOf(*op, h);
+      EXPECT_TRUE(s.ok()) << h.op << " of " << absl::StrJoin(h.shapes, ", ") << ": " << s.status();
+      if (s.ok()) AddCase(*s, {.scale = h.scale, .by_hand = true}, m);
+    }
+    if (!m.cases.empty()) all.push_back(std::move(m));
   }
   return all;
 }
 
+inline double ToleranceOf(const OpDef& op, DType dtype) {
+  switch (dtype) {
+    case DType::kF64:
+      return 1e-12;
+    case DType::kF32:
+      return op.tol.f32;
+    case DType::kF16:
+      return op.tol.f16;
+    case DType::kBF16:
+      return op.tol.bf16;
+    default:
+      return 0;
+  }
+}
+
 // The first output that is further from the f64 evaluator than the row allows, or "".
 inline std::string OpDifference(const OpModule& m, size_t g, const EvalResult& got) {
-  const OpDef& op = *FindOp(m.op);
   const Graph& graph = m.program.graphs[g];
-  const absl::StatusOr<EvalResult> want = EvaluateGraph(m.program, graph, m.inputs[g], EvalMode::kDouble);
+  const absl::StatusOr<EvalResult> want = EvaluateGraph(m.program, graph, m.cases[g].inputs, EvalMode::kDouble);
   if (!want.ok()) return want.status().ToString();
   for (const Output& out : graph.outputs) {
-    const DType t = out.type.dtype;
-    const double limit = t == DType::kF32 ? op.tol.f32 * m.scale[g] : 0;
+    const double limit = ToleranceOf(*m.op, out.type.dtype) * m.cases[g].scale;
     const auto it = got.outputs.find(out.name);
     if (it == got.outputs.end()) return absl::StrCat(out.name, " is missing");
     const double error = ErrorOf(it->second, want->outputs.at(out.name));
     if (error <= limit) continue;
     std::string operands;
     for (const GraphParam& p : graph.params) absl::StrAppend(&operands, " ", ToString(p.type));
-    return absl::StrCat(m.op, operands, " -> ", ToString(out.type), ": error ", error, ", allowed ", limit);
+    return absl::StrCat(m.op->name, operands, " -> ", ToString(out.type), ": error ", error, ", allowed ", limit);
   }
   return "";
 }

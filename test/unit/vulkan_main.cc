@@ -5,7 +5,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
 namespace agc::test {
@@ -15,6 +18,7 @@ bool layers = true;
 namespace {
 
 rt::Device* opened = nullptr;
+std::vector<std::string> arguments = {};  // without those of GoogleTest
 
 int Messages() { return opened == nullptr ? 0 : opened->validation_messages(); }
 
@@ -56,12 +60,21 @@ const Target& TheTarget() {
   return *kTarget;
 }
 
+std::string Argument(absl::string_view name, absl::string_view fallback) {
+  const std::string start = absl::StrCat("--", name, "=");
+  for (const std::string& a : arguments) {
+    if (absl::StartsWith(a, start)) return a.substr(start.size());
+  }
+  return std::string(fallback);
+}
+
 }  // namespace agc::test
 
 // --without-layers: for machines that have a device but no validation layer.
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   agc::test::layers = argc < 2 || std::strcmp(argv[1], "--without-layers") != 0;
+  agc::test::arguments.assign(argv + 1, argv + argc);
   // The layer leaks a little; loaded for good, its frames have a name that test/lsan.supp can match.
   dlopen("libVkLayer_khronos_validation.so", RTLD_LAZY | RTLD_NODELETE);
   // Listeners hear of an end in reverse order: this one speaks before the printers have closed the test.

@@ -4,6 +4,9 @@
 //   #include "test/unit/vulkan_main.h"
 //   TEST(E2e, Runs) { rt::StatusOr<rt::Session> s = test::TheDevice().Load(bytes, rt::Trust::kTrusted); ... }
 #pragma once
+#include <string>
+
+#include "absl/strings/string_view.h"
 #include "ir/target.h"
 #include "runtime/device.h"
 
@@ -15,5 +18,7 @@ extern bool layers;  // whether the device is opened with the validation layer
 rt::Device& TheDevice();
 // What the device says of itself, parsed.
 const Target& TheTarget();
+// What the command line says as --name=value, or the fallback.
+std::string Argument(absl::string_view name, absl::string_view fallback);
 
 }  // namespace agc::test
