@@ -18,6 +18,7 @@
 #include "compiler/optim.h"
 #include "ir/base/status.h"
 #include "ir/build.h"
+#include "ir/build_index.h"
 #include "ir/build_math.h"
 #include "ir/build_nn.h"
 #include "ir/build_shape.h"

@@ -97,7 +97,7 @@ absl::Span<const OpDef* const> AllOps() {
                                           kRecurrentOps,
                                           kRegressionLossOps,
                                           kBinaryLossOps,
-                                          kMarginLossOps}) {
+                                          kMarginLossOps, kIndexOps, kDynamicOps, kScatterOps, kScatterIndexOps, kSortOps, kRandomOps}) {
       for (const OpDef& op : table) ops->push_back(&op);
     }
     std::sort(ops->begin(), ops->end(), [](const OpDef* a, const OpDef* b) { return a->name < b->name; });

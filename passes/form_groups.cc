@@ -15,21 +15,24 @@
 #include "ir/op_def.h"
 #include "passes/groups.h"
 #include "passes/pass.h"
-#include "passes/schedules/family.h"
+#include "passes/schedules/tools.h"
 
 namespace agc {
 namespace {
 
 constexpr double kCloneCost = 2;   // scalar operations that are cheaper than a trip through memory
 constexpr double kRepeatCost = 8;  // scalar operations that may be repeated for every element of a broadcast
+constexpr double kMostTimes = 8;   // how often a group may do the work of a producer over, to spare its storage
 constexpr size_t kMaxOps = 48;     // ops of a group: bounds the work of checking one
 
 // What one op does by itself.
 struct Facts {
   double cost = 0;  // of its scalar operations, per element
   bool reduces = false;
-  int64_t read = 0;    // bytes of its operands
-  double overlap = 1;  // how often its reductions read an element of its largest operand
+  int64_t read = 0;                // bytes of its operands
+  double overlap = 1;              // how often its reductions read an element of its largest operand
+  double work = 0;                 // scalar operations for all elements
+  std::map<OpId, int> loads = {};  // how many elements of an operand one element of the result reads, sums apart
 };
 
 // Steps of the longest reduction, over all elements.
@@ -51,6 +54,20 @@ double CostOf(const Nest& nest, ExprId id) {
     if (e.is(ExprKind::kToIndex)) cost += 4;  // a dependent load
   }
   return cost;
+}
+
+// Scalar operations of the whole nest.
+double WorkOf(const Nest& nest) {
+  double work = 0;
+  for (const NestStage& stage : nest.stages) {
+    double each = stage.kind == StageKind::kContract ? 1 : 0;
+    for (ExprId id : stage.values) each += CostOf(nest, id);
+    const Component& c = nest.components[stage.first_component];
+    work += each * static_cast<double>(Extent(nest, c.axes)) * static_cast<double>(Extent(nest, stage.over));
+  }
+  for (const NestStore& store : nest.stores)
+    work += CostOf(nest, store.value) * static_cast<double>(Extent(nest, StoreAxes(nest, store)));
+  return work;
 }
 
 class Grouper {
@@ -89,6 +106,10 @@ class Grouper {
         largest = std::max(largest, TypeOf(graph_, v).elements());
       }
       facts_[i].overlap = StepsOf(low.nest) / static_cast<double>(largest);
+      facts_[i].work = WorkOf(low.nest);
+      for (Expr e : PostOrder(low.nest.at(low.nest.stores[0].value))) {
+        if (e.is(ExprKind::kLoad)) ++facts_[i].loads[low.inputs[e.node().ref].op];
+      }
     }
     return absl::OkStatus();
   }
@@ -148,9 +169,9 @@ class Grouper {
     return {outputs.begin(), outputs.end()};
   }
 
-  // Some family fits the nest of the group, and it needs no more bindings than the target has (one is kept for
-  // run.index).
-  bool Fits(const std::set<OpId>& ops) const {
+  // Some family fits the nest of the group, it needs no more bindings than the target has (one is kept for run.index),
+  // and it does no more than `most` work, which it says.
+  bool Fits(const std::set<OpId>& ops, double most, double* work) const {
     if (ops.size() > kMaxOps) return false;
     const std::vector<ValueRef> outputs = OutputsOf(ops);
     if (outputs.empty()) return false;
@@ -158,10 +179,14 @@ class Grouper {
     if (!low.ok()) return false;
     const int64_t buffers = static_cast<int64_t>(low->nest.params.size()) + Copies(ops, outputs) + 1;
     if (buffers > context_.target.storage_buffers) return false;
+    const double total = WorkOf(low->nest);
+    if (total > most) return false;
     FormContractions(low->nest);
     if (!PlainSides(low->nest)) return false;
-    return std::any_of(ScheduleFamilies().begin(), ScheduleFamilies().end(),
-                       [&](const ScheduleFamily* f) { return f->matches(low->nest); });
+    const bool fits = std::any_of(ScheduleFamilies().begin(), ScheduleFamilies().end(),
+                                  [&](const ScheduleFamily* f) { return f->matches(low->nest); });
+    if (fits) *work = total;
+    return fits;
   }
 
   // Buffers beyond one per value: a value is stored once for the ops of other groups and for updates, and once for each
@@ -194,11 +219,12 @@ class Grouper {
     std::set<OpId> ops = {root};
     graph_.op(root).group = group;
     members_[group] = {root.index};
+    double work = facts_[root.index].work;
     bool grew = context_.fuse;
     while (grew) {
       grew = false;
       for (OpId producer : Producers(ops)) {
-        if (!Absorb(producer, ops, group)) continue;
+        if (!Absorb(producer, ops, group, work)) continue;
         grew = true;
         break;
       }
@@ -217,7 +243,7 @@ class Grouper {
     return {all.rbegin(), all.rend()};
   }
 
-  bool Absorb(OpId producer, std::set<OpId>& ops, int group) {
+  bool Absorb(OpId producer, std::set<OpId>& ops, int group, double& work) {
     const Facts& facts = facts_[producer.index];
     const std::set<uint32_t>& users = users_[producer.index];
     const bool all_inside = !leaves_[producer.index] &&
@@ -227,10 +253,11 @@ class Grouper {
     const bool free = graph_.op(producer).group < 0;
     const bool repeated = facts.cost > kRepeatCost && Elements(producer) * 2 <= Largest(ops);
     if (!facts.reduces && (repeated || ReadOften(producer, ops))) return false;
+    if (facts.cost > 0 && ReadTooOften(producer, ops)) return false;
     if (!all_inside && !facts.reduces && !graph_.op(producer).is_tuple() && facts.cost <= kCloneCost &&
         facts.read <= graph_.op(producer).type().bytes())
-      return Clone(producer, ops, group);
-    if (!free || !Convex(wider) || !Fits(wider)) return false;
+      return Clone(producer, ops, group, work);
+    if (!free || !Convex(wider) || !Fits(wider, MostWork(work, facts), &work)) return false;
     graph_.op(producer).group = group;
     members_[group].insert(producer.index);
     ops = std::move(wider);
@@ -254,6 +281,18 @@ class Grouper {
     return false;
   }
 
+  // Some op of the group reads the producer at so many places that it would be computed over and over; known without
+  // lowering the group, which might be large.
+  bool ReadTooOften(OpId producer, const std::set<OpId>& ops) const {
+    return std::any_of(ops.begin(), ops.end(), [&](OpId id) {
+      const auto it = facts_[id.index].loads.find(producer);
+      return it != facts_[id.index].loads.end() && it->second > kMostTimes;
+    });
+  }
+
+  // What a group of so much work may do once it has taken in a producer.
+  static double MostWork(double work, const Facts& producer) { return work + kMostTimes * producer.work; }
+
   int64_t Elements(OpId id) const { return graph_.op(id).type().elements(); }
   int64_t Largest(const std::set<OpId>& ops) const {
     int64_t most = 0;
@@ -262,7 +301,7 @@ class Grouper {
   }
 
   // A copy of a cheap producer for this group alone.
-  bool Clone(OpId producer, std::set<OpId>& ops, int group) {
+  bool Clone(OpId producer, std::set<OpId>& ops, int group, double& work) {
     const OpId clone = graph_.Append(Op(graph_.op(producer)));
     graph_.op(clone).group = group;
     std::set<uint32_t> users;
@@ -272,7 +311,7 @@ class Grouper {
     AddFacts(clone, producer, users);
     std::set<OpId> wider = ops;
     wider.insert(clone);
-    if (!Fits(wider)) {
+    if (!Fits(wider, MostWork(work, facts_[producer.index]), &work)) {
       for (OpId id : ops) Redirect(id, clone, producer);
       DropFacts(clone);
       return false;

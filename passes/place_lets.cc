@@ -5,7 +5,10 @@
 // An expression goes to the innermost open scope that defines one of its variables, not above an enclosing `if` unless
 // it is an index. What reads registers, shared memory or a written buffer is never moved or named.
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "passes/pass.h"
@@ -29,7 +32,6 @@ class Placer {
       counts_.clear();
       mutable_.clear();
       depth_of_.clear();
-      depths_.clear();
       Tally(part.body);
       chain_.assign(1, {});
       Block(part.body);
@@ -61,22 +63,34 @@ class Placer {
     return mutable_[e.id.index] = m;
   }
 
-  size_t Depth(Expr e) {
-    if (e.is(ExprKind::kVar)) {
-      const auto it = depth_of_.find(e.node().ref);
-      return it == depth_of_.end() ? chain_.size() - 1 : it->second;
+  // What the depth of an expression comes from; it does not change while statements are placed.
+  struct Needs {
+    std::vector<VarId> vars = {};  // ascending
+    bool value = false;            // something other than index arithmetic, which must not leave an `if`
+  };
+  const Needs& NeedsOf(Expr e) {
+    const auto it = needs_.find(e.id.index);
+    if (it != needs_.end()) return it->second;
+    Needs needs{.value = e.dtype() != DType::kIndex || e.is(ExprKind::kToIndex)};
+    if (e.is(ExprKind::kVar)) needs = {{e.node().ref}, false};
+    for (size_t i = 0; i < e.node().args.size(); ++i) {
+      const Needs& of = NeedsOf(e.arg(static_cast<int>(i)));
+      std::vector<VarId> both;
+      std::set_union(needs.vars.begin(), needs.vars.end(), of.vars.begin(), of.vars.end(), std::back_inserter(both));
+      needs.vars = std::move(both);
+      needs.value = needs.value || of.value;
     }
-    if (const auto it = depths_.find(e.id.index); it != depths_.end()) return it->second;
-    const size_t d = DepthOfArgs(e);
-    depths_.emplace(e.id.index, d);
-    return d;
+    return needs_.emplace(e.id.index, std::move(needs)).first->second;
   }
 
-  size_t DepthOfArgs(Expr e) {
+  size_t Depth(Expr e) {
+    const Needs& needs = NeedsOf(e);
     size_t d = 0;
-    for (size_t i = 0; i < e.node().args.size(); ++i) d = std::max(d, Depth(e.arg(static_cast<int>(i))));
-    if (e.dtype() == DType::kIndex && !e.is(ExprKind::kToIndex)) return d;
-    for (size_t j = chain_.size(); j-- > d + 1;) {
+    for (VarId v : needs.vars) {
+      const auto it = depth_of_.find(v);
+      d = std::max(d, it == depth_of_.end() ? chain_.size() - 1 : it->second);
+    }
+    for (size_t j = chain_.size(); needs.value && j-- > d + 1;) {
       if (chain_[j].conditional) return j;
     }
     return d;
@@ -173,12 +187,10 @@ class Placer {
 
   void Nested(std::vector<Stmt>& body, bool conditional, const VarId* var) {
     chain_.push_back({.conditional = conditional});
-    depths_.clear();
     if (var != nullptr) depth_of_[*var] = chain_.size() - 1;
     Block(body);
     body = std::move(chain_.back().out);
     chain_.pop_back();
-    depths_.clear();
   }
 
   void Block(std::vector<Stmt>& body) {
@@ -213,8 +225,8 @@ class Placer {
   std::vector<Scope> chain_ = {};
   std::map<uint32_t, int> counts_ = {};
   std::map<uint32_t, bool> mutable_ = {};
+  std::map<uint32_t, Needs> needs_ = {};  // by ExprId
   std::map<VarId, size_t> depth_of_ = {};
-  std::map<uint32_t, size_t> depths_ = {};  // by expression, in the present chain of scopes
   int next_ = 0;
   bool changed_ = false;
 };

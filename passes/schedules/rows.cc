@@ -45,9 +45,12 @@ bool Matches(const Nest& nest) {
   return Shape(nest, shape) && ReadsStagesPlainly(nest);
 }
 
+// Of the reductions that look at all their elements; the others are short, but how short is known at run time only.
 int64_t LongestReduction(const Nest& nest) {
   int64_t longest = 1;
-  for (const NestStage& stage : nest.stages) longest = std::max(longest, Extent(nest, stage.over));
+  for (const NestStage& stage : nest.stages) {
+    if (LiveElements(nest, stage).pool == nullptr) longest = std::max(longest, Extent(nest, stage.over));
+  }
   return longest;
 }
 

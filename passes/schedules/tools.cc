@@ -211,6 +211,36 @@ std::vector<Expr> ElementOf(KernelBuilder& b, const NestStage& stage, const Axis
 }
 }  // namespace
 
+Expr LiveElements(const Nest& nest, const NestStage& stage) {
+  if (stage.kind != StageKind::kReduce || stage.over.size() != 1) return {};
+  Expr bound = {};
+  for (size_t c = 0; c < stage.values.size(); ++c) {
+    const Expr e = nest.at(stage.values[c]);
+    if (!e.is(ExprKind::kAlu) || ScalarOps()[e.node().ref].name != "select") return {};
+    const Expr cond = e.arg(0), otherwise = e.arg(2);
+    if (!cond.is(ExprKind::kAlu) || ScalarOps()[cond.node().ref].name != "lt" || !otherwise.IsConst()) return {};
+    const Expr number = cond.arg(0), end = cond.arg(1);
+    if (!number.is(ExprKind::kFromIndex) || !(number.arg(0) == nest.pool->Var(stage.over[0]))) return {};
+    const std::vector<VarId> vars = FreeVars(end);
+    if (std::find(vars.begin(), vars.end(), stage.over[0]) != vars.end()) return {};
+    const Scalar identity = stage.combiner->identity(static_cast<int>(c), otherwise.dtype());
+    if (!(Scalar{otherwise.dtype(), static_cast<uint64_t>(otherwise.node().payload)} == identity)) return {};
+    if (bound.pool != nullptr && !(bound == end)) return {};
+    bound = end;
+  }
+  return bound;
+}
+
+// Where the serial loop of a reduction over one axis ends: at its extent, or before elements that change nothing.
+Expr KernelBuilder::EndOf(const NestStage& stage, VarId axis, const AxisMap& axes, const StageMap& stages) {
+  const int64_t n = nest_.extent(axis);
+  const Expr live = LiveElements(nest_, stage);
+  if (live.pool == nullptr) return pool().Int(n);
+  const Expr end = At(live.id, axes, stages);
+  const auto number = [&](int64_t v) { return Number(pool(), end.dtype(), static_cast<double>(v)); };
+  return ToIndex(Alu("min", {Alu("max", {end, number(0)}), number(n)}), 0, n);
+}
+
 void KernelBuilder::EmitStage(const NestStage& stage, const AxisMap& axes, StageMap& stages, std::vector<Stmt>& body) {
   if (stage.kind == StageKind::kMap) {
     for (size_t c = 0; c < stage.values.size(); ++c) {
@@ -234,8 +264,8 @@ void KernelBuilder::EmitStage(const NestStage& stage, const AxisMap& axes, Stage
   EmitMerge(*stage.combiner, acc, ElementOf(*this, stage, inner, stages), loop);
   if (stage.when.valid()) loop = {IfStmt(At(stage.when, inner, stages), std::move(loop))};
   for (size_t i = vars.size(); i-- > 0;) {
-    loop = {
-        ForStmt(ForMode::kSerial, vars[i], pool().Int(0), pool().Int(nest_.extent(stage.over[i])), std::move(loop))};
+    const Expr end = EndOf(stage, stage.over[i], axes, stages);
+    loop = {ForStmt(ForMode::kSerial, vars[i], pool().Int(0), end, std::move(loop))};
   }
   body.insert(body.end(), std::make_move_iterator(loop.begin()), std::make_move_iterator(loop.end()));
   for (size_t c = 0; c < acc.size(); ++c) {

@@ -68,6 +68,7 @@ class KernelBuilder {
 
  private:
   std::string Unique(absl::string_view name);
+  Expr EndOf(const NestStage& stage, VarId axis, const AxisMap& axes, const StageMap& stages);
   absl::Status Over(int64_t groups, int64_t local, const Target& target,
                     absl::FunctionRef<std::vector<Stmt>(Expr group, Expr t)> make);
   const Nest& nest_;
@@ -75,6 +76,9 @@ class KernelBuilder {
   std::map<std::string, int, std::less<>> names_ = {};
 };
 
+// How many elements a reduction over one axis k needs to look at, as a value of the nest that does not depend on k: e,
+// where every component is select(k < e, ..., the combiner's identity). No pool: all of them.
+Expr LiveElements(const Nest& nest, const NestStage& stage);
 // Whether every stage is read at its own axes only: what families can compute in registers.
 bool ReadsStagesPlainly(const Nest& nest);
 std::vector<const NestStore*> StoresOf(const Nest& nest);

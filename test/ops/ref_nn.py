@@ -18,14 +18,13 @@ def take(x, indices, axis):
     return flat.reshape(x.shape[:axis] + np.shape(indices) + x.shape[axis + 1:])
 
 
-def one_hot(indices, depth, dtype=None):
-    """As f64; `dtype` is only how the op stores it."""
-    out = np.zeros(np.shape(indices) + (depth,))
+def one_hot(indices, depth, axis=-1, on=1, off=0):
+    out = np.full(np.shape(indices) + (depth,), float(off))
     for place in np.ndindex(*np.shape(indices)):
         i = int(indices[place])
         if 0 <= i < depth:
-            out[place + (i,)] = 1
-    return out
+            out[place + (i,)] = on
+    return np.moveaxis(out, -1, axis)
 
 
 def logsumexp(x, axis):

@@ -193,8 +193,8 @@ TEST(Rules, NarrowIndicesAreWidened) {
   ASSERT_TRUE(scene.builder.status().ok()) << scene.builder.status();
   EXPECT_EQ(ToString(rule.dx[0].type()), "f32[300,2]");
   for (const Op& op : scene.graph.ops) {
-    if (op.def->name == "one_hot") {
-      EXPECT_EQ(scene.graph.op(op.operands[0]).type().dtype, I32);
+    if (op.def->name == "index_update") {
+      EXPECT_EQ(scene.graph.op(op.operands[1]).type().dtype, I32);
     }
   }
 }
