@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "compiler/compile.h"
 #include "compiler/grad.h"
+#include "compiler/init.h"
 #include "compiler/module.h"
 #include "compiler/nn.h"
 #include "compiler/optim.h"

@@ -257,7 +257,7 @@ class Grouper {
     if (!all_inside && !facts.reduces && !graph_.op(producer).is_tuple() && facts.cost <= kCloneCost &&
         facts.read <= graph_.op(producer).type().bytes())
       return Clone(producer, ops, group, work);
-    if (!free || !Convex(wider) || !Fits(wider, MostWork(work, facts), &work)) return false;
+    if (!free || !Convex(wider) || !Fits(wider, MostWork(work, facts, ops), &work)) return false;
     graph_.op(producer).group = group;
     members_[group].insert(producer.index);
     ops = std::move(wider);
@@ -290,8 +290,12 @@ class Grouper {
     });
   }
 
-  // What a group of so much work may do once it has taken in a producer.
-  static double MostWork(double work, const Facts& producer) { return work + kMostTimes * producer.work; }
+  // What a group that does so much work may do once it has taken in a producer: a cheap one may be repeated for every
+  // element.
+  double MostWork(double work, const Facts& producer, const std::set<OpId>& ops) const {
+    const double each = producer.cost <= kRepeatCost ? kRepeatCost * static_cast<double>(Largest(ops)) : 0;
+    return work + std::max(kMostTimes * producer.work, each);
+  }
 
   int64_t Elements(OpId id) const { return graph_.op(id).type().elements(); }
   int64_t Largest(const std::set<OpId>& ops) const {
@@ -311,7 +315,7 @@ class Grouper {
     AddFacts(clone, producer, users);
     std::set<OpId> wider = ops;
     wider.insert(clone);
-    if (!Fits(wider, MostWork(work, facts_[producer.index]), &work)) {
+    if (!Fits(wider, MostWork(work, facts_[producer.index], ops), &work)) {
       for (OpId id : ops) Redirect(id, clone, producer);
       DropFacts(clone);
       return false;

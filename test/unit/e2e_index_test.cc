@@ -9,6 +9,47 @@
 namespace agc::test {
 namespace {
 
+// Indices at and beyond both ends, next to what fuses with reads and writes; the device never leaves the tensor.
+TEST(IndexOnDevice, IndicesOutOfRange) {
+  const Program p = Parsed(R"(module @m {
+  graph @g(input %t: f32[10,3], input %i: i32[8], input %j: u8[4,2], input %u: f32[8,3], input %s: i32[2], input %w: f32[3,2]) ->
+      (%a: f32[8,3], %b: f32[4,2,2], %c: f32[8,3], %d: f32[10,3], %e: f32[10,3], %f: f32[10,3], %h: f32[4,2], %k: i32[8]) {
+    %0: f32[8,3] = take %t, %i
+    %1: f32[8,3] = add %0, %u
+    %2: f32[8,3] = relu %1
+    %3: f32[4,2,3] = take %t, %j
+    %4: f32[4,2,3] = softmax %3
+    %5: f32[8,3] = reshape %4 {shape = [8, 3]}
+    %6: f32[8,2] = matmul %5, %w
+    %7: f32[4,2,2] = reshape %6 {shape = [4, 2, 2]}
+    %8: i32[8,1] = reshape %i {shape = [8, 1]}
+    %9: i32[8,3] = broadcast %8 {shape = [8, 3]}
+    %10: f32[8,3] = take_along_axis %t, %9 {axis = 0}
+    %11: f32[10,3] = index_update %t, %i, %2
+    %12: f32[10,3] = index_update %t, %i, %u {mode = "add"}
+    %13: f32[10,3] = relu %12
+    %14: f32[10,3] = scatter_nd %t, %8, %u {mode = "max"}
+    %15: f32[4,2] = dynamic_slice %t, %s {sizes = [4, 2]}
+    %16: i32[8] = wrap_index %i {size = 10, outside = "drop"}
+    output %a = %2
+    output %b = %7
+    output %c = %10
+    output %d = %11
+    output %e = %13
+    output %f = %14
+    output %h = %15
+    output %k = %16
+  }
+})");
+  EvalInputs in = RandomInputs(p, p.graphs[0], -1, 1);
+  in.params["i"] = TensorOf({DType::kI32, {8}}, {0, 9, 10, -1, -10, -11, 100, -2147483648.0});
+  in.params["j"] = TensorOf({DType::kU8, {4, 2}}, {0, 9, 10, 255, 1, 2, 3, 4});
+  in.params["s"] = TensorOf({DType::kI32, {2}}, {-3, 2147483647});
+  for (BufferAbi abi : {BufferAbi::kBindings, BufferAbi::kAddresses})
+    EXPECT_EQ(Difference(OnDevice(p, "g", in, {.abi = abi}), Evaluated(p, "g", in), 1e-6), "");
+  EXPECT_EQ(Difference(Executed(p, "g", in), Evaluated(p, "g", in), 1e-6), "");
+}
+
 // The gradient of an embedding of 32,000 rows for 4,096 tokens, a quarter of them one token: the bits of a loop.
 TEST(IndexOnDevice, EmbeddingGradientHasTheBitsOfALoop) {
   const Program p = Parsed(R"(module @m {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <set>
 
+#include "compiler/init.h"
 #include "test/unit/index_scene.h"
 
 namespace agc {
@@ -146,6 +147,15 @@ TEST(Distributions, Dropouts) {
   const Numbers alpha = s.Run(AlphaDropout(RandomNormal(Key(s), 12, {kN}), Key(s), 13, 0.2));
   EXPECT_NEAR(Mean(alpha), 0, 0.04);
   EXPECT_NEAR(Moment(alpha, 2), 1, 0.06);
+}
+
+TEST(Initialisers, HaveTheirVariance) {
+  EXPECT_EQ(nn::GlorotUniform(2, 4), (Init{InitKind::kUniform, -1, 1}));
+  EXPECT_EQ(nn::GlorotNormal(3, 5), (Init{InitKind::kNormal, 0, 0.5}));
+  EXPECT_EQ(nn::HeUniform(6), (Init{InitKind::kUniform, -1, 1}));
+  EXPECT_EQ(nn::HeNormal(8), (Init{InitKind::kNormal, 0, 0.5}));
+  EXPECT_EQ(nn::LecunUniform(3), (Init{InitKind::kUniform, -1, 1}));
+  EXPECT_EQ(nn::LecunNormal(4), (Init{InitKind::kNormal, 0, 0.5}));
 }
 
 TEST(RandomKeys, AreAllDifferent) {
