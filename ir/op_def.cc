@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "ir/base/status.h"
 #include "ir/derivative.h"
+#include "ir/ops/index_tables.h"
 #include "ir/ops/tables.h"
 
 namespace agc {
@@ -97,7 +98,13 @@ absl::Span<const OpDef* const> AllOps() {
                                           kRecurrentOps,
                                           kRegressionLossOps,
                                           kBinaryLossOps,
-                                          kMarginLossOps, kIndexOps, kDynamicOps, kScatterOps, kScatterIndexOps, kSortOps, kRandomOps}) {
+                                          kMarginLossOps,
+                                          kIndexOps,
+                                          kDynamicOps,
+                                          kScatterOps,
+                                          kScatterIndexOps,
+                                          kSortOps,
+                                          kRandomOps}) {
       for (const OpDef& op : table) ops->push_back(&op);
     }
     std::sort(ops->begin(), ops->end(), [](const OpDef* a, const OpDef* b) { return a->name < b->name; });
