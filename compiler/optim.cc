@@ -6,6 +6,8 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "ir/build.h"
+#include "ir/build_math.h"
+#include "ir/build_shape.h"
 #include "ir/combiner.h"
 #include "ir/op_def.h"
 
@@ -18,10 +20,11 @@ Tensor Broadcasted(Tensor scalar, Tensor like, Loc loc) {
 
 Tensor Times(Tensor x, double factor, Loc loc) { return Mul(x, ScalarLike(x, factor, loc), loc); }
 
-// A trainable state that the graph reads, and the gradient of the loss with respect to it.
+// A trainable state that the graph reads, and the gradient of the loss with respect to it; with loss scaling, whether
+// all gradients of the step are finite.
 struct Weight {
   StateDef state = {};
-  Tensor w = {}, g = {};
+  Tensor w = {}, g = {}, finite = {};
 };
 
 // In declaration order; empty after a diagnostic.
@@ -42,7 +45,6 @@ std::vector<Weight> WeightsOf(Tensor loss, Tensor lr, Loc loc) {
     const OpId read = b.graph->FindState(s.name);
     if (s.trainable && read.valid()) weights.push_back({s, {&b, read, b.generation, false}});
   }
-  for (Weight& v : weights) v.g = Gradient(loss, v.w, loc);
   if (weights.empty()) Poison(b, loc, absl::StrCat("optimiser: graph @", b.graph->name, " reads no trainable state"));
   return weights;
 }
@@ -60,34 +62,66 @@ void ClipNorm(std::vector<Weight>& weights, double norm, Loc loc) {
   for (Weight& v : weights) v.g = Mul(v.g, Broadcasted(factor, v.g, loc), loc);
 }
 
+// The new value of a state, or the old one where the step does not count.
+void Put(const Weight& v, absl::string_view name, Tensor old, Tensor value, Loc loc) {
+  const Tensor kept = v.finite.valid() ? Where(Broadcasted(v.finite, value, loc), value, old, loc) : value;
+  Update(old, name, kept, loc);
+}
+
+// Gradients of the scaled loss, unscaled; updates the scale.
+void ScaledGradients(std::vector<Weight>& weights, Tensor loss, const LossScaling& o, Loc loc) {
+  const Tensor scale = State(loss, "loss_scale", {DType::kF32, {}}, {.a = o.initial}, false, loc);
+  const Tensor good = State(loss, "loss_scale.good", {DType::kI32, {}}, {}, false, loc);
+  const Tensor scaled = Mul(CastTo(loss, DType::kF32, loc), scale, loc);
+  Tensor finite;
+  for (Weight& v : weights) {
+    v.g = DivOf(Gradient(scaled, v.w, loc), Broadcasted(scale, v.w, loc), loc);
+    const Tensor all = ReduceAll(IsFinite(v.g, loc), {}, false, loc);
+    finite = finite.valid() ? LogicalAnd(finite, all, loc) : all;
+  }
+  for (Weight& v : weights) v.finite = finite;
+  const Tensor next = Add(good, ScalarLike(good, 1, loc), loc);
+  const Tensor full = GreaterEqual(next, ScalarLike(good, static_cast<double>(o.growth_every), loc), loc);
+  const Tensor grown = Where(full, Times(scale, 2, loc), scale, loc);
+  Update(loss, "loss_scale", Clamp(Where(finite, grown, Times(scale, 0.5, loc), loc), 1, 16777216, loc), loc);
+  Update(loss, "loss_scale.good",
+         Where(LogicalAnd(finite, LogicalNot(full, loc), loc), next, FullLike(good, 0, loc), loc), loc);
+}
+
 // Calls `step` with every weight after clipping and, where decay is not 0, with decay * w added to the gradient.
-void ForEachWeight(Tensor loss, Tensor lr, const Clip& clip, double decay, Loc loc,
-                   absl::FunctionRef<void(const StateDef&, Tensor w, Tensor g)> step) {
-  std::vector<Weight> weights = WeightsOf(loss, lr, loc);
+template <typename Options>
+void ForEachWeight(Tensor loss, const Options& o, double decay, Loc loc, absl::FunctionRef<void(const Weight&)> step) {
+  std::vector<Weight> weights = WeightsOf(loss, o.lr, loc);
   if (weights.empty()) return;
+  if (o.scaling.initial > 0) {
+    ScaledGradients(weights, loss, o.scaling, loc);
+  } else {
+    for (Weight& v : weights) v.g = Gradient(loss, v.w, loc);
+  }
+  const Clip& clip = o.clip;
   for (Weight& v : weights) {
     if (clip.value > 0) v.g = Clamp(v.g, -clip.value, clip.value, loc);
   }
   if (clip.norm > 0) ClipNorm(weights, clip.norm, loc);
   for (Weight& v : weights) {
     if (decay != 0) v.g = Add(v.g, Times(v.w, decay, loc), loc);
-    step(v.state, v.w, v.g);
+    step(v);
   }
 }
 
 // A state `<w><suffix>` of the weight's type that moves to decay * state + share * x.
-Tensor Moving(const StateDef& s, Tensor w, absl::string_view suffix, double decay, double share, Tensor x, Loc loc,
+Tensor Moving(const Weight& v, absl::string_view suffix, double decay, double share, Tensor x, Loc loc,
               double initial = 0) {
-  const std::string name = absl::StrCat(s.name, suffix);
-  const Tensor old = State(w, name, s.type, {.a = initial}, false, loc);
+  const std::string name = absl::StrCat(v.state.name, suffix);
+  const Tensor old = State(v.w, name, v.state.type, {.a = initial}, false, loc);
   const Tensor now = Add(decay == 1 ? old : Times(old, decay, loc), share == 1 ? x : Times(x, share, loc), loc);
-  Update(w, name, now, loc);
+  Put(v, name, old, now, loc);
   return now;
 }
 
 // w' = w - lr * direction.
-void Descend(const StateDef& s, Tensor w, Tensor lr, Tensor direction, Loc loc) {
-  Update(w, s.name, Sub(w, Mul(direction, Broadcasted(lr, w, loc), loc), loc), loc);
+void Descend(const Weight& v, Tensor lr, Tensor direction, Loc loc) {
+  Put(v, v.state.name, v.w, Sub(v.w, Mul(direction, Broadcasted(lr, v.w, loc), loc), loc), loc);
 }
 
 // g / (sqrt(square) + epsilon)
@@ -104,28 +138,32 @@ void MinimizeAdam(Tensor loss, const AdamOptions& o, double decoupled, Loc loc) 
   const Tensor t = CastTo(next, DType::kF32, loc);
   const auto correction = [&](double beta) { return 1.0 - Pow(ScalarLike(t, beta, loc), t, loc); };
   const Tensor c1 = correction(o.beta1), c2 = correction(o.beta2);
-  ForEachWeight(loss, o.lr, o.clip, o.weight_decay, loc, [&](const StateDef& s, Tensor w, Tensor g) {
-    const Tensor m = Moving(s, w, ".adam_m", o.beta1, 1 - o.beta1, g, loc);
-    const Tensor v = Moving(s, w, ".adam_v", o.beta2, 1 - o.beta2, Mul(g, g, loc), loc);
-    const Tensor unbiased = DivOf(m, Broadcasted(c1, w, loc), loc);
-    Tensor direction = Scaled(unbiased, DivOf(v, Broadcasted(c2, w, loc), loc), o.epsilon, loc);
-    if (decoupled != 0) direction = Add(direction, Times(w, decoupled, loc), loc);
-    Update(w, s.name, Sub(w, Mul(Broadcasted(o.lr, w, loc), direction, loc), loc), loc);
+  Weight last;
+  ForEachWeight(loss, o, o.weight_decay, loc, [&](const Weight& v) {
+    const Tensor g = v.g;
+    const Tensor mean = Moving(v, ".adam_m", o.beta1, 1 - o.beta1, g, loc);
+    const Tensor square = Moving(v, ".adam_v", o.beta2, 1 - o.beta2, Mul(g, g, loc), loc);
+    const Tensor unbiased = DivOf(mean, Broadcasted(c1, v.w, loc), loc);
+    Tensor direction = Scaled(unbiased, DivOf(square, Broadcasted(c2, v.w, loc), loc), o.epsilon, loc);
+    if (decoupled != 0) direction = Add(direction, Times(v.w, decoupled, loc), loc);
+    Descend(v, o.lr, direction, loc);
+    last = v;
   });
-  Update(loss, "adam.step", next, loc);
+  Put(last, "adam.step", step, next, loc);
 }
 
 }  // namespace
 
 void Sgd::Minimize(Tensor loss, Loc loc) const {
   const SgdOptions& o = options_;
-  ForEachWeight(loss, o.lr, o.clip, o.weight_decay, loc, [&](const StateDef& s, Tensor w, Tensor g) {
+  ForEachWeight(loss, o, o.weight_decay, loc, [&](const Weight& v) {
+    const Tensor g = v.g;
     Tensor direction = g;
     if (o.momentum != 0) {
-      direction = Moving(s, w, ".velocity", o.momentum, 1, g, loc);
+      direction = Moving(v, ".velocity", o.momentum, 1, g, loc);
       if (o.nesterov) direction = Add(g, Times(direction, o.momentum, loc), loc);
     }
-    Descend(s, w, o.lr, direction, loc);
+    Descend(v, o.lr, direction, loc);
   });
 }
 
@@ -133,42 +171,46 @@ void Adam::Minimize(Tensor loss, Loc loc) const { MinimizeAdam(loss, options_, 0
 
 void AdamW::Minimize(Tensor loss, Loc loc) const {
   const AdamWOptions& o = options_;
-  MinimizeAdam(loss, {.lr = o.lr, .beta1 = o.beta1, .beta2 = o.beta2, .epsilon = o.epsilon, .clip = o.clip},
-               o.weight_decay, loc);
+  MinimizeAdam(
+      loss,
+      {.lr = o.lr, .beta1 = o.beta1, .beta2 = o.beta2, .epsilon = o.epsilon, .clip = o.clip, .scaling = o.scaling},
+      o.weight_decay, loc);
 }
 
 void RmsProp::Minimize(Tensor loss, Loc loc) const {
   const RmsPropOptions& o = options_;
-  ForEachWeight(loss, o.lr, o.clip, o.weight_decay, loc, [&](const StateDef& s, Tensor w, Tensor g) {
-    Tensor square = Moving(s, w, ".square", o.decay, 1 - o.decay, Mul(g, g, loc), loc);
+  ForEachWeight(loss, o, o.weight_decay, loc, [&](const Weight& v) {
+    const Tensor g = v.g;
+    Tensor square = Moving(v, ".square", o.decay, 1 - o.decay, Mul(g, g, loc), loc);
     if (o.centred) {
-      const Tensor mean = Moving(s, w, ".mean", o.decay, 1 - o.decay, g, loc), zero = FullLike(mean, 0, loc);
+      const Tensor mean = Moving(v, ".mean", o.decay, 1 - o.decay, g, loc), zero = FullLike(mean, 0, loc);
       square = Maximum(Sub(square, Mul(mean, mean, loc), loc), zero, loc);  // rounding may take it below 0
     }
     Tensor direction = Scaled(g, square, o.epsilon, loc);
-    if (o.momentum != 0) direction = Moving(s, w, ".velocity", o.momentum, 1, direction, loc);
-    Descend(s, w, o.lr, direction, loc);
+    if (o.momentum != 0) direction = Moving(v, ".velocity", o.momentum, 1, direction, loc);
+    Descend(v, o.lr, direction, loc);
   });
 }
 
 void Adagrad::Minimize(Tensor loss, Loc loc) const {
   const AdagradOptions& o = options_;
-  ForEachWeight(loss, o.lr, o.clip, o.weight_decay, loc, [&](const StateDef& s, Tensor w, Tensor g) {
-    const Tensor square = Moving(s, w, ".square", 1, 1, Mul(g, g, loc), loc, o.initial);
-    Descend(s, w, o.lr, Scaled(g, square, o.epsilon, loc), loc);
+  ForEachWeight(loss, o, o.weight_decay, loc, [&](const Weight& v) {
+    const Tensor g = v.g;
+    const Tensor square = Moving(v, ".square", 1, 1, Mul(g, g, loc), loc, o.initial);
+    Descend(v, o.lr, Scaled(g, square, o.epsilon, loc), loc);
   });
 }
 
 void Lion::Minimize(Tensor loss, Loc loc) const {
   const LionOptions& o = options_;
-  ForEachWeight(loss, o.lr, o.clip, 0, loc, [&](const StateDef& s, Tensor w, Tensor g) {
-    const std::string name = absl::StrCat(s.name, ".lion_m");
-    const Tensor m = State(w, name, s.type, {}, false, loc);
-    const auto mixed = [&](double beta) { return Add(Times(m, beta, loc), Times(g, 1 - beta, loc), loc); };
+  ForEachWeight(loss, o, 0, loc, [&](const Weight& v) {
+    const std::string name = absl::StrCat(v.state.name, ".lion_m");
+    const Tensor m = State(v.w, name, v.state.type, {}, false, loc);
+    const auto mixed = [&](double beta) { return Add(Times(m, beta, loc), Times(v.g, 1 - beta, loc), loc); };
     Tensor direction = Sign(mixed(o.beta1), loc);
-    if (o.weight_decay != 0) direction = Add(direction, Times(w, o.weight_decay, loc), loc);
-    Update(w, name, mixed(o.beta2), loc);
-    Descend(s, w, o.lr, direction, loc);
+    if (o.weight_decay != 0) direction = Add(direction, Times(v.w, o.weight_decay, loc), loc);
+    Put(v, name, m, mixed(o.beta2), loc);
+    Descend(v, o.lr, direction, loc);
   });
 }
 

@@ -15,6 +15,15 @@ struct Clip {
   double value = 0, norm = 0;
 };
 
+// For contractions in f16 (--precision=f16), whose gradients would round to 0: derivatives are taken of loss * scale
+// and divided by scale. A step with a gradient that is not finite changes nothing but the scale, which it halves; after
+// `growth_every` other steps in a row the scale doubles, up to 2^24 (Micikevicius et al. 2018, "Mixed precision
+// training", section 3.2). States `loss_scale` and `loss_scale.good`. initial 0: no scaling.
+struct LossScaling {
+  double initial = 0;
+  int64_t growth_every = 2000;
+};
+
 // g' = g + weight_decay * w;  v' = momentum * v + g';  w' = w - lr * v'  (Sutskever et al. 2013, "On the importance of
 // initialization and momentum", equation 1, with the learning rate outside v); nesterov: w' = w - lr * (g' + momentum *
 // v'). Velocities are states `<w>.velocity`; none where momentum is 0.
@@ -24,6 +33,7 @@ struct SgdOptions {
   bool nesterov = false;
   double weight_decay = 0;
   Clip clip = {};
+  LossScaling scaling = {};
 };
 class Sgd {
  public:
@@ -41,6 +51,7 @@ struct AdamOptions {
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
   double weight_decay = 0;
   Clip clip = {};
+  LossScaling scaling = {};
 };
 class Adam {
  public:
@@ -58,6 +69,7 @@ struct AdamWOptions {
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
   double weight_decay = 0.01;
   Clip clip = {};
+  LossScaling scaling = {};
 };
 class AdamW {
  public:
@@ -77,6 +89,7 @@ struct RmsPropOptions {
   bool centred = false;
   double weight_decay = 0;
   Clip clip = {};
+  LossScaling scaling = {};
 };
 class RmsProp {
  public:
@@ -93,6 +106,7 @@ struct AdagradOptions {
   double epsilon = 1e-10, initial = 0;
   double weight_decay = 0;
   Clip clip = {};
+  LossScaling scaling = {};
 };
 class Adagrad {
  public:
@@ -109,6 +123,7 @@ struct LionOptions {
   double beta1 = 0.9, beta2 = 0.99;
   double weight_decay = 0;
   Clip clip = {};
+  LossScaling scaling = {};
 };
 class Lion {
  public:
