@@ -25,6 +25,7 @@ PassContext ContextOf(const Target& target, const CompileOptions& o) {
   context.target = target;
   context.abi = o.abi;
   context.numerics = o.numerics;
+  context.precision = o.precision;
   context.fuse = o.fuse;
   context.reuse_memory = o.reuse_memory;
   context.in_place = o.in_place;

@@ -10,6 +10,7 @@ namespace agc {
 struct CompileOptions {
   BufferAbi abi = BufferAbi::kBindings;         // bindings load everywhere; addresses need a trusted load
   Numerics numerics = Numerics::kRepeatable;    // what float results depend on
+  DType precision = DType::kF32;                // f16 or bf16: operands of products and convolutions
   int optimize = 1;                             // SPIR-V: 0 none, 1 a short list of passes, 2 all performance passes
   bool strip = false;                           // leave GLSL and IR text out of the bundle
   bool fuse = true;                             // false: one kernel per op

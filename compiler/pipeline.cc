@@ -16,6 +16,7 @@ constexpr Line kLines[] = {
     {"rewrite", Stage::kTensor},           // composites by name, while they still have names
     {"autograd", Stage::kTensor},          // on composites: their own rules are better than those of their parts
     {"decompose", Stage::kTensor},         // from here on every op says its value at an index
+    {"precision", Stage::kPrimitive},      // on primitives: the insides of composites and of gradients too
     {"rewrite", Stage::kPrimitive},        // what decompositions put side by side
     {"canonicalize", Stage::kPrimitive},   // folds what autograd's zeros and ones left
     {"cse", Stage::kPrimitive},            // forward and backward share subexpressions

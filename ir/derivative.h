@@ -15,8 +15,6 @@
 
 namespace agc {
 
-extern const absl::Span<const OpDef> kDerivativeOps;  // a table of ir/ops/
-
 const OpDef& VjpOp();
 const OpDef& JvpOp();
 const OpDef& CustomVjpOp();

@@ -2,8 +2,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "ir/base/status.h"
-#include "ir/derivative.h"
-#include "ir/ops/index_tables.h"
 #include "ir/ops/tables.h"
 
 namespace agc {

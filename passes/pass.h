@@ -28,6 +28,7 @@ struct PassContext {
   Target target = {};
   BufferAbi abi = BufferAbi::kBindings;
   Numerics numerics = Numerics::kRepeatable;
+  DType precision = DType::kF32;          // f16, bf16: what contractions of f32 are computed with
   bool fuse = true;                       // false: one kernel per op
   bool reuse_memory = true;               // false: every temporary has bytes of its own (planned against unplanned)
   bool in_place = true;                   // false: alias decides nothing

@@ -1,5 +1,6 @@
 // Derivatives that pass autograd expands, and functions that bring their own gradient; `gradient` is in ir/ops/data.cc.
 #include "ir/derivative.h"
+#include "ir/ops/tables.h"
 
 #include <algorithm>
 

@@ -7,7 +7,7 @@
 #include "ir/base/status.h"
 #include "ir/build_index.h"
 #include "ir/ops/infer.h"
-#include "ir/ops/index_tables.h"
+#include "ir/ops/tables.h"
 
 namespace agc {
 namespace {

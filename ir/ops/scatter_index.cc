@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "ir/base/status.h"
 #include "ir/ops/index.h"
-#include "ir/ops/index_tables.h"
+#include "ir/ops/tables.h"
 
 namespace agc {
 namespace {

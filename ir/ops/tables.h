@@ -6,6 +6,7 @@
 namespace agc {
 
 extern const absl::Span<const OpDef> kDataOps;         // input, state, constant, blob, get, gradient, iota, random_bits
+extern const absl::Span<const OpDef> kDerivativeOps;   // vjp, jvp, custom_vjp, call
 extern const absl::Span<const OpDef> kElementwiseOps;  // unary and binary maths
 extern const absl::Span<const OpDef> kMathOps;         // exponentials, logarithms, roots, rounding, extremes
 extern const absl::Span<const OpDef> kTrigOps;         // trigonometric and hyperbolic, hypot
@@ -40,5 +41,11 @@ extern const absl::Span<const OpDef> kLossOps;              // composites, of cl
 extern const absl::Span<const OpDef> kRegressionLossOps;    // composites: mse, huber, gaussian_nll
 extern const absl::Span<const OpDef> kBinaryLossOps;        // composites: bce, bce_with_logits, sigmoid_focal
 extern const absl::Span<const OpDef> kMarginLossOps;        // composites: hinge, cosine_embedding, triplet_margin
+extern const absl::Span<const OpDef> kIndexOps;             // take_along_axis, gather_nd, embedding, wrap_index
+extern const absl::Span<const OpDef> kDynamicOps;           // dynamic_slice, dynamic_update_slice, searchsorted
+extern const absl::Span<const OpDef> kScatterOps;           // scatter_rows and the two ways to compute it
+extern const absl::Span<const OpDef> kScatterIndexOps;      // index_update, scatter_elements, scatter_nd
+extern const absl::Span<const OpDef> kSortOps;              // sort, argsort, top_k and their parts
+extern const absl::Span<const OpDef> kRandomOps;            // random_*
 
 }  // namespace agc
