@@ -177,6 +177,7 @@ absl::StatusOr<std::vector<OpSample>> SamplesOf(const OpDef& op, SampleSet set) 
   AGC_ASSIGN_OR_RETURN(const OpSample own, OwnSample(op));
   std::vector<OpSample> all;
   const auto add = [&](const OpSample& typed, SampleSize size) {
+    if (size == SampleSize::kLong && set != SampleSet::kAll) return false;  // minutes, in all
     OpSample s;
     if (!OfSize(typed, size, s)) return false;
     s.size = size;

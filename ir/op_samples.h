@@ -28,7 +28,8 @@ struct OpSample {
   double growth = 1;  // operand elements per result element, relative to the row's sample: tolerances of sums grow so
 };
 
-// The row's own sample; it alone, in every dtype in one size and in every size in one dtype; all dtypes in all sizes.
+// The row's own sample; it alone, in every dtype in one size and in every size but the long one in one dtype; all
+// dtypes in all sizes.
 enum class SampleSet { kOwn, kPairs, kAll };
 // The row's own comes first. Fails where that one is wrong.
 absl::StatusOr<std::vector<OpSample>> SamplesOf(const OpDef& op, SampleSet set);

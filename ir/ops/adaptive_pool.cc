@@ -177,6 +177,7 @@ Expr MaxGradAt(At& s, Index i) {
 // 0 for a position outside the region, as adaptive_max_pool_grad drops it.
 Expr MaxTakeAt(At& s, Index i) {
   const Ints from = Spatial(s.type(0).dims), to = Spatial(s.out().dims);
+  if (std::find(from.begin(), from.end(), 0) != from.end()) return s.Number(0);  // no position is inside
   const Expr none = Number(s.pool, DType::kI32, -1);
   Expr rest = ToIndex(Alu("max", {s.Read(1, i), none}), -1, std::numeric_limits<int32_t>::max());
   Point x(i.begin(), i.end());

@@ -53,6 +53,9 @@ absl::StatusOr<Types> ConvTransposeType(const OpCall& call) {
     return call.Error(absl::StrCat("groups = ", groups, " does not divide the input's ", w[0], " channels"));
   }
   AGC_RETURN_IF_ERROR(CheckMost(call, "an extent of the input", Spatial(x)));
+  for (int axis = 2; axis < rank + 2; ++axis) {
+    if (x[axis] == 0) return call.Error(absl::StrCat("the input ", ToString(x), " has no element along axis ", axis));
+  }
   AGC_RETURN_IF_ERROR(CheckOutputPad(call, window));
   const Ints out = TransposedExtents(window, Spatial(x), call.ints("output_pad"));
   if (std::any_of(out.begin(), out.end(), [](int64_t n) { return n < 1; })) {

@@ -91,7 +91,15 @@ Expr WithIndexAt(At& s, Index i) {
     const Expr value = ReadTap(s, w, i, k, s.pool.Bool(true), lowest);
     return std::vector<Expr>{value, FromIndex(Position(w, k), DType::kI32)};
   });
-  return Cast(best[s.part], s.out().dtype);
+  if (s.part == 0) return Cast(best[0], s.out().dtype);
+  // Where nothing is above what the padding counts as, all elements equal it: the first that is none of the padding.
+  Point first;
+  for (int axis = 0; axis < w.rank(); ++axis) {
+    const Expr missing = s.pool.Int(w.before[axis] + w.dilation[axis] - 1) - i[2 + axis] * w.stride[axis];
+    first.push_back(Div(Max(missing, 0), w.dilation[axis]));
+  }
+  const Expr position = Select(Alu("eq", {best[0], lowest}), FromIndex(Position(w, first), DType::kI32), best[1]);
+  return Cast(position, s.out().dtype);
 }
 
 Expr GradAt(At& s, Index i) {

@@ -245,7 +245,7 @@ constexpr OpDef kOps[] = {
      .infer = [](const OpCall& call) { return RecurrentTypes(call, kRnnLayout); },
      .decompose = [](Rule& s) { return Decomposed(s, kRnnLayout, RnnStep); }, .tol = kTolerance,
      .numpy = "rnn(x0, x1, x2, x3, direction=direction, batch_first=batch_first, activation=activation)",
-     .sample = {.shapes = {"f32[2,3,3]", "f32[2,2,3]", "f32[2,2,2]", "f32[2,4]"}, .attrs = "direction = \"bidirectional\", batch_first = true"},
+     .sample = {.shapes = {"f32[2,2,3]", "f32[2,2,3]", "f32[2,2,2]", "f32[2,4]"}, .attrs = "direction = \"bidirectional\", batch_first = true"},
      .doc = "h' = tanh(x w' + h r' + bias) or relu: x [steps, batch, in], w, r and, if given, bias, h0, lengths. Results: y [steps, directions, batch, hidden] "
             "and the last h [directions, batch, hidden]."},
 };

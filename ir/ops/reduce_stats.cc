@@ -177,7 +177,7 @@ constexpr Sample kPositive = {.shapes = {"f32[2,3,4]"}, .attrs = "axes = [0, 2]"
 constexpr Sample kCounted = {
     .shapes = {"f32[2,3,4]"}, .attrs = "axes = [1], keep_dims = true", .lo = -1, .hi = 1, .differentiable = false};
 constexpr Sample kBools = {.shapes = {"bool[2,3,4]"}, .attrs = "axes = [0, 2]", .differentiable = false};
-constexpr Sample kVariance = {.shapes = {"f32[2,3,4]"}, .attrs = "axes = [0, 2], correction = 1"};
+constexpr Sample kVariance = {.shapes = {"f32[2,3,4]"}, .attrs = "axes = [0, 2]"};
 constexpr Tolerance kLoose = {.f32 = 4e-6};
 
 // clang-format off

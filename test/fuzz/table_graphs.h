@@ -329,7 +329,7 @@ class Grower {
       out.allowed[o.name] = IsFloat(o.type.dtype) ? 20 * most + 20 * step : 0;
       return IsFloat(o.type.dtype) ? !(most < 300 * step) : most > 0;
     });
-    std::erase_if(graph.updates, [&](const Update& u) {
+    std::erase_if(graph.updates, [&](const struct Update& u) {
       const DType dtype = out.program.FindState(u.state)->type.dtype;
       const double most = spread(&EvalResult::states, u.state);
       out.allowed[u.state] = IsFloat(dtype) ? 20 * most + 20 * Step(dtype) : 0;

@@ -17,7 +17,8 @@ INSTANTIATE_TEST_SUITE_P(Targets, OpPlans,
 
 TEST_P(OpPlans, EqualTheF64Evaluator) {
   Target target = FakeTarget(GetParam().target).value();
-  if (!target.has("storage_8bit")) target.features = {"storage_8bit"};  // the cases have bytes and bools
+  if (!target.has("storage_8bit")) target.features = {"storage_8bit"};    // the cases have bytes and bools
+  target.storage_buffers = std::max<int64_t>(target.storage_buffers, 8);  // no op may need more
   for (const OpModule& m : OpModules(SampleSet::kPairs)) {
     absl::StatusOr<Program> plan = LowerToPlan(Clone(m.program), target, {.fuse = GetParam().fuse});
     if (!plan.ok()) {

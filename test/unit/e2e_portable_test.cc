@@ -6,13 +6,25 @@
 namespace agc::test {
 namespace {
 
+// A sum that is zero may have either sign: a compiler may start it with its first term instead of 0.
+std::map<std::string, HostTensor> WithoutNegativeZeros(std::map<std::string, HostTensor> outputs) {
+  for (auto& [name, t] : outputs) {
+    for (int64_t i = 0; IsFloat(t.type.dtype) && i < t.type.elements(); ++i) {
+      if (t.at(i).f() == 0) t.set(i, Scalar::Float(t.type.dtype, 0));
+    }
+  }
+  return outputs;
+}
+
 // Graphs of several modules as one, under names of their own.
 struct Batch {
   Program program = {};
   std::vector<std::string> labels = {};
   std::vector<EvalInputs> inputs = {};
+  std::vector<bool> sums = {};
 
-  void Add(const Graph& graph, const EvalInputs& in, const std::string& label) {
+  void Add(const Graph& graph, const EvalInputs& in, const std::string& label, bool sum = false) {
+    sums.push_back(sum);
     program.graphs.push_back(graph);
     program.graphs.back().name = absl::StrCat("g", labels.size());
     labels.push_back(label);
@@ -28,7 +40,12 @@ struct Batch {
       const Graph& graph = program.graphs[g];
       const EvalResult want = Checked(EvaluateGraph(program, graph, inputs[g], EvalMode::kPortable));
       const EvalResult got = Checked(RunSession(*session, program, graph, inputs[g]));
-      EXPECT_EQ(BitDifference(got.outputs, want.outputs), "") << labels[g];
+      if (sums[g]) {
+        EXPECT_EQ(BitDifference(WithoutNegativeZeros(got.outputs), WithoutNegativeZeros(want.outputs)), "")
+            << labels[g];
+      } else {
+        EXPECT_EQ(BitDifference(got.outputs, want.outputs), "") << labels[g];
+      }
     }
     std::printf("%zu graphs\n", labels.size());
   }
@@ -38,11 +55,12 @@ constexpr CompileOptions kOptions = {.abi = BufferAbi::kAddresses, .numerics = N
 
 TEST(PortableOnDevice, EveryOpGivesTheEvaluatorsBits) {
   Batch batch;
-  for (const OpModule& m : OpModules()) {
-    const bool ordered = FindOp(m.op)->cls == OpClass::kReduce || FindOp(m.op)->cls == OpClass::kContract;
-    for (size_t g = 0; g < m.inputs.size(); ++g) {
+  for (const OpModule& m : OpModules(SampleSet::kOwn)) {
+    const bool ordered = m.op->cls == OpClass::kReduce || m.op->cls == OpClass::kContract;
+    for (size_t g = 0; g < m.cases.size(); ++g) {
       // The sample; of ops that sum, one longer case too.
-      if (g == 0 || (ordered && g + 1 == m.inputs.size())) batch.Add(m.program.graphs[g], m.inputs[g], m.op);
+      if (g == 0 || (ordered && g + 1 == m.cases.size()))
+        batch.Add(m.program.graphs[g], m.cases[g].inputs, std::string(m.op->name), ordered);
     }
   }
   batch.Run(kOptions);

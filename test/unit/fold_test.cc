@@ -73,7 +73,7 @@ TEST_P(EveryOp, FoldsToWhatTheEvaluatorSays) {
 std::vector<const OpDef*> ComputingOps() {
   std::vector<const OpDef*> ops;
   for (const OpDef* def : AllOps()) {
-    if (def->at != nullptr || def->decompose != nullptr) ops.push_back(def);
+    if ((def->at != nullptr || def->decompose != nullptr) && !def->numpy.empty()) ops.push_back(def);
   }
   return ops;
 }

@@ -41,6 +41,7 @@ struct OpModule {
 // clang-format off
 inline const std::vector<HandMade>& HandMadeCases() {
   static const auto* const kCases = new std::vector<HandMade>{
+      {"reduce_var", {"f32[2,3,4]"}, "axes = [0, 2], correction = 1"}, {"reduce_std", {"f32[2,3,4]"}, "axes = [0, 2], correction = 1"},
       {"matmul", {"f32[1,1]", "f32[1,1]"}}, {"matmul", {"f32[1,7]", "f32[7,1]"}}, {"matmul", {"f32[5,1]", "f32[1,5]"}},
       {"matmul", {"f32[33,17]", "f32[17,65]"}, "", 8}, {"matmul", {"f32[1,129]", "f32[129,40]"}, "", 64},
       {"matmul", {"f32[40,129]", "f32[129,1]"}, "", 64}, {"matmul", {"f32[3,2100]", "f32[2100,5]"}, "", 1000},
@@ -147,7 +148,8 @@ inline std::vector<OpModule> OpModules(SampleSet set) {
     if (op->numpy.empty()) continue;
     OpModule m{.op = op};
     m.program.name = std::string(op->name);
-    for (const OpSample& s : SamplesOf(*op, set).value()) {
+    const std::vector<OpSample> samples = SamplesOf(*op, set).value();
+    for (const OpSample& s : samples) {
       if (!Runs(s, kDeviceDTypes)) continue;
       AddCase(s, {.scale = s.growth, .size = s.size, .own_dtypes = s.dtype.empty()}, m);
     }
