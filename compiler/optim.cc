@@ -64,8 +64,9 @@ void ClipNorm(std::vector<Weight>& weights, double norm, Loc loc) {
 
 // The new value of a state, or the old one where the step does not count.
 void Put(const Weight& v, absl::string_view name, Tensor old, Tensor value, Loc loc) {
-  const Tensor kept = v.finite.valid() ? Where(Broadcasted(v.finite, value, loc), value, old, loc) : value;
-  Update(old, name, kept, loc);
+  if (!v.finite.valid()) return Update(old, name, value, loc);
+  const Tensor finite = Broadcast(v.finite, {value.dims().begin(), value.dims().end()}, loc);
+  Update(old, name, Where(finite, value, old, loc), loc);
 }
 
 // Gradients of the scaled loss, unscaled; updates the scale.

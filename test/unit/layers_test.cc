@@ -249,6 +249,37 @@ TEST(Optimisers, Clipping) {
       AfterTwoSteps([&](Tensor loss, Tensor lr) { optim::Sgd({.lr = lr}).Minimize(loss); }));
 }
 
+// A scale that is a power of two changes no bit of a finite step; one whose gradients overflow changes the scale alone.
+TEST(Optimisers, LossScaling) {
+  const auto adam = [](double initial) {
+    return
+        [initial](Tensor loss, Tensor lr) { optim::Adam({.lr = lr, .scaling = {.initial = initial}}).Minimize(loss); };
+  };
+  EXPECT_EQ(AfterTwoSteps(adam(1024)), AfterTwoSteps(adam(0)));
+
+  Module m("m");
+  m.Graph("step", [&](Trace& t) {
+    const Tensor c = t.Input("c", kF32, {2}), w = State(c, "w", {kF32, {2}}, {.a = 1}, true);
+    optim::Sgd({.lr = t.Param("lr", kF32), .momentum = 0.5, .scaling = {.initial = 65536, .growth_every = 2}})
+        .Minimize(ReduceSum(w * c));
+  });
+  Steps s(m);
+  s.in.params["lr"] = TensorOf({kF32, {}}, {0.25});
+  s.in.states["w"] = TensorOf({kF32, {2}}, {1, 1});
+  s.in.params["c"] = TensorOf({kF32, {2}}, {1e38, 1});  // 65536 times that is infinite
+  s.Run("step");
+  EXPECT_THAT(s.State("w"), ElementsAre(1, 1));
+  EXPECT_THAT(s.State("w.velocity"), ElementsAre(0, 0));
+  EXPECT_THAT(s.State("loss_scale"), ElementsAre(32768));
+  s.in.params["c"] = TensorOf({kF32, {2}}, {2, 4});
+  s.Run("step");
+  EXPECT_THAT(s.State("w"), ElementsAre(0.5, 0));
+  EXPECT_THAT(s.State("loss_scale"), ElementsAre(32768));
+  s.Run("step");  // the second good one in a row
+  EXPECT_THAT(s.State("loss_scale"), ElementsAre(65536));
+  EXPECT_THAT(s.State("loss_scale.good"), ElementsAre(0));
+}
+
 // ---------------------------------------------------------------- schedules
 
 Numbers Rates(int n, absl::FunctionRef<Tensor(Tensor step)> schedule) {

@@ -85,7 +85,7 @@ std::vector<Option> CompileTable() {
   return {{"abi", "bindings|addresses", "how kernels reach buffers; addresses need --trusted to load"},
           {"O", "0|1|2", "SPIR-V optimisation: 0 none, 1 a short list (default), 2 all performance passes"},
           NumericsOption(),
-          {"precision", "f32|f16|bf16", "operands of products and convolutions of f32; sums and results stay f32"},
+          PrecisionOption(),
           {"no-fuse", "", "one kernel per op"},
           {"no-reuse", "", "every temporary has bytes of its own"},
           {"no-in-place", "", "no result takes over storage"},
@@ -97,7 +97,7 @@ CompileOptions CompileOptionsOf(const Flags& flags) {
   o.abi = flags.Text("abi") == "addresses" ? BufferAbi::kAddresses : BufferAbi::kBindings;
   o.optimize = static_cast<int>(flags.Count("O", o.optimize));
   o.numerics = NumericsOf(flags);
-  o.precision = *DTypeNamed(flags.Text("precision", "f32"));
+  o.precision = PrecisionOf(flags);
   o.fuse = !flags.Has("no-fuse");
   o.reuse_memory = !flags.Has("no-reuse");
   o.in_place = !flags.Has("no-in-place");
@@ -115,6 +115,12 @@ Numerics NumericsOf(const Flags& flags) {
   const std::string given = flags.Text("numerics");
   return given == "portable" ? Numerics::kPortable : given == "fast" ? Numerics::kFast : Numerics::kRepeatable;
 }
+
+Option PrecisionOption() {
+  return {"precision", "f32|f16|bf16", "operands of products and convolutions of f32 (default: f32); results stay f32"};
+}
+
+DType PrecisionOf(const Flags& flags) { return *DTypeNamed(flags.Text("precision", "f32")); }
 
 EvalMode EvaluatorFor(Numerics numerics) {
   return numerics == Numerics::kPortable ? EvalMode::kPortable : EvalMode::kExact;

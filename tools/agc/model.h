@@ -42,6 +42,8 @@ CompileOptions CompileOptionsOf(const Flags& flags);
 // --numerics, and the evaluator that results under it compare with.
 Option NumericsOption();
 Numerics NumericsOf(const Flags& flags);
+Option PrecisionOption();
+DType PrecisionOf(const Flags& flags);
 EvalMode EvaluatorFor(Numerics numerics);
 
 // "bindings" or "addresses".

@@ -19,7 +19,7 @@ std::string DefaultReproducer() {
 // The options that change what passes decide, for the command that reproduces a failure.
 std::string ReproducerFlags(const Flags& flags) {
   std::string out;
-  for (absl::string_view name : {"target", "abi", "numerics", "ring"}) {
+  for (absl::string_view name : {"target", "abi", "numerics", "precision", "ring"}) {
     if (flags.Has(name)) absl::StrAppend(&out, out.empty() ? "" : " ", "--", name, "=", flags.Text(name));
   }
   for (absl::string_view name : {"no-fuse", "no-reuse", "no-in-place"}) {
@@ -34,6 +34,7 @@ std::vector<Option> PassTable() {
   return {{"target", "TARGET", "lavapipe, h200, tiny or a file with a device description; default: tiny"},
           {"abi", "bindings|addresses", "how kernels reach buffers"},
           NumericsOption(),
+          PrecisionOption(),
           {"no-fuse", "", "one kernel per op"},
           {"no-reuse", "", "every temporary has bytes of its own"},
           {"no-in-place", "", "no result takes over storage"},
@@ -58,6 +59,7 @@ absl::StatusOr<PassFlags> PassFlagsOf(const Flags& flags) {
   }
   context.abi = flags.Text("abi") == "addresses" ? BufferAbi::kAddresses : BufferAbi::kBindings;
   context.numerics = NumericsOf(flags);
+  context.precision = PrecisionOf(flags);
   context.fuse = !flags.Has("no-fuse");
   context.reuse_memory = !flags.Has("no-reuse");
   context.in_place = !flags.Has("no-in-place");
