@@ -51,7 +51,7 @@ struct Batch {
   }
 };
 
-constexpr CompileOptions kOptions = {.abi = BufferAbi::kAddresses, .numerics = Numerics::kPortable};
+CompileOptions PortableOptions() { return {.abi = BufferAbi::kAddresses, .numerics = Numerics::kPortable}; }
 
 TEST(PortableOnDevice, EveryOpGivesTheEvaluatorsBits) {
   Batch batch;
@@ -63,7 +63,7 @@ TEST(PortableOnDevice, EveryOpGivesTheEvaluatorsBits) {
         batch.Add(m.program.graphs[g], m.cases[g].inputs, std::string(m.op->name), ordered);
     }
   }
-  batch.Run(kOptions);
+  batch.Run(PortableOptions());
 }
 
 // Any bits: subnormal numbers, NaN and infinities among them.
@@ -93,7 +93,7 @@ TEST(PortableOnDevice, ScalarOpsOfAnyBits) {
       batch.Add(p.graphs[0], in, absl::StrCat(op.name, " of ", dtype));
     }
   }
-  batch.Run(kOptions);
+  batch.Run(PortableOptions());
 }
 
 }  // namespace
