@@ -1,6 +1,7 @@
 // expand-math: scalar ops become their `expand`, an expression of exact ops, where the kernel's results have to be
 // portable, where the target's own op is too loose for the op's tolerance (Target::expand), and on f64 where GLSL has
-// none. Portable kernels also ask for the float controls that the target offers.
+// none. Portable kernels also ask for the float controls that the target offers, and others that compare floats for the
+// one on NaN: a driver without it may take `select(a < b, a, b)` for a minimum that drops NaN (NVIDIA's does).
 //   store %acc[] = exp(%acc[])
 //   => let arg0: f32 = %acc[]    $0 = bitcast<u32>(arg0) ...    store %acc[] = (1 + ($3 + $3 * $3 * ...)) * ...
 // An expansion uses its operands many times. place-lets names what is shared, but not what reads registers or written
@@ -26,7 +27,11 @@ class Expander {
     const std::set<DType> dtypes = DTypesOf(kernel_);
     const bool wide_integers = dtypes.count(DType::kI64) + dtypes.count(DType::kU64) != 0;  // of expansions of f64
     kernel_.int64_pairs = wide_integers && !context_.target.has("shader_int64");
-    if (context_.numerics == Numerics::kPortable) AddFloatControls(dtypes);
+    if (context_.numerics == Numerics::kPortable) {
+      AddFloatControls({"denorm_preserve", "rounding_rte", "signed_zero_inf_nan_preserve"}, dtypes);
+    } else if (compares_floats_ && context_.numerics != Numerics::kFast) {
+      AddFloatControls({"signed_zero_inf_nan_preserve"}, dtypes);
+    }
     return changed_;
   }
 
@@ -83,6 +88,7 @@ class Expander {
 
   Expr Alu(Expr original, Index args) {
     const ScalarOp& op = ScalarOps()[original.node().ref];
+    compares_floats_ = compares_floats_ || (op.typing == ScalarTyping::kCompare && IsFloat(args[0].dtype()));
     if (!HasExpansion(op, args) || !Wanted(op, args[0].dtype())) return Rebuild(original, args);
     std::vector<Expr> named;
     for (Expr e : args) named.push_back(ReadsWhatChanges(e) ? Named(e) : e);
@@ -111,10 +117,10 @@ class Expander {
 
   // For every width that the kernel computes in: subnormal numbers, zeros' signs, infinities and NaN stay what they
   // are, and results are rounded to the nearest.
-  void AddFloatControls(const std::set<DType>& dtypes) {
+  void AddFloatControls(std::initializer_list<absl::string_view> controls, const std::set<DType>& dtypes) {
     std::vector<std::string>& features = kernel_.features;
     const size_t before = features.size();
-    for (absl::string_view control : {"denorm_preserve", "rounding_rte", "signed_zero_inf_nan_preserve"}) {
+    for (absl::string_view control : controls) {
       for (DType t : dtypes) {
         if (!IsFloat(t)) continue;
         std::string feature = absl::StrCat(control, "_", Name(t));
@@ -131,6 +137,7 @@ class Expander {
   std::vector<Stmt> lets_ = {};           // before the present statement
   std::map<uint32_t, VarId> names_ = {};  // by expression, within the statement
   int next_ = 0;
+  bool compares_floats_ = false;
   bool changed_ = false;
 };
 

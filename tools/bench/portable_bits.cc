@@ -10,6 +10,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "compiler/agc.h"
 #include "ir/base/status.h"
@@ -87,14 +88,33 @@ std::vector<Case> Cases(const Target& target) {
   return all;
 }
 
-// FNV-1a over the elements' bits; all NaNs count as one.
+// All NaNs count as one.
+uint64_t Bits(const Scalar& v) { return IsFloat(v.dtype) && std::isnan(v.f()) ? 0x7ff8000000000000 : v.bits; }
+
+// FNV-1a over the elements' bits.
 uint64_t HashOf(const HostTensor& t, uint64_t hash) {
   for (int64_t i = 0; i < t.type.elements(); ++i) {
-    const Scalar v = t.at(i);
-    uint64_t bits = IsFloat(v.dtype) && std::isnan(v.f()) ? 0x7ff8000000000000 : v.bits;
+    uint64_t bits = Bits(t.at(i));
     for (int byte = 0; byte < 8; ++byte, bits >>= 8) hash = (hash ^ (bits & 255)) * 0x100000001b3;
   }
   return hash;
+}
+
+// How many elements differ and what the first of them is, with the operands' elements of that number; empty: none.
+std::string FirstDifference(const Case& c, const HostTensor& got, const HostTensor& want) {
+  int64_t count = 0, first = 0;
+  for (int64_t i = got.type.elements() - 1; i >= 0; --i) {
+    if (Bits(got.at(i)) == Bits(want.at(i))) continue;
+    first = i;
+    ++count;
+  }
+  if (count == 0) return "";
+  std::string text = absl::StrFormat(": %d of %d; element %d is %x, expected %x", count, got.type.elements(), first,
+                                     Bits(got.at(first)), Bits(want.at(first)));
+  for (const auto& [name, t] : c.inputs.params) {
+    if (first < t.type.elements()) absl::StrAppendFormat(&text, ", %s %x", name, Bits(t.at(first)));
+  }
+  return text;
 }
 
 absl::StatusOr<bool> RunCase(const Case& c, rt::Device& device, const Target& target) {
@@ -106,13 +126,17 @@ absl::StatusOr<bool> RunCase(const Case& c, rt::Device& device, const Target& ta
   AGC_ASSIGN_OR_RETURN(const rt::Outputs out, session.Run("g", 1, args));
   AGC_ASSIGN_OR_RETURN(const EvalResult want, EvaluateGraph(c.program, graph, c.inputs, EvalMode::kPortable));
   uint64_t got_hash = 0xcbf29ce484222325, want_hash = got_hash;
+  std::string difference;
   for (size_t i = 0; i < graph.outputs.size(); ++i) {
-    got_hash = HashOf({graph.outputs[i].type, out.values[i].bytes}, got_hash);
-    want_hash = HashOf(want.outputs.at(graph.outputs[i].name), want_hash);
+    const HostTensor got = {graph.outputs[i].type, out.values[i].bytes};
+    const HostTensor& expected = want.outputs.at(graph.outputs[i].name);
+    if (difference.empty()) difference = FirstDifference(c, got, expected);
+    got_hash = HashOf(got, got_hash);
+    want_hash = HashOf(expected, want_hash);
   }
-  std::printf("%016llx %s %s\n", static_cast<unsigned long long>(got_hash), got_hash == want_hash ? "equal" : "DIFFERS",
-              c.label.c_str());
-  return got_hash == want_hash;
+  std::printf("%016llx %s %s%s\n", static_cast<unsigned long long>(got_hash), difference.empty() ? "equal" : "DIFFERS",
+              c.label.c_str(), difference.c_str());
+  return difference.empty();
 }
 
 absl::StatusOr<int> Main(const std::string& name) {
