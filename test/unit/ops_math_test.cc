@@ -272,15 +272,14 @@ TEST(MathDerivatives, DeadBranchesStaySilent) {
       {"asin", 1},     {"acos", -1},  {"acosh", 1},  {"acosh", 0}, {"atanh", 1},      {"atanh", 2},
       {"cbrt", 0},     {"logit", 0},  {"logit", 1},  {"rsqrt", 0}, {"reciprocal", 0}, {"exp", 1000},
       {"expm1", 1000}, {"exp2", 1e4}, {"sinh", 1e4}, {"cosh", 1e4}};
-  for (const auto& [name, at] : poles) {
-    const std::string op = name;
+  for (const auto& pole : poles) {
     const auto masked = [&](V x) {
-      const Value dead = Equal(x[0], FullLike(x[0], at));
-      return Where(dead, x[0] * 3.0, Emit(op, {x[0]}, {}, {}));
+      const Value dead = Equal(x[0], FullLike(x[0], pole.second));
+      return Where(dead, x[0] * 3.0, Emit(pole.first, {x[0]}, {}, {}));
     };
-    const Derivatives d = DerivativesOf(masked, F32, {{at}});
-    EXPECT_THAT(d.at("d0"), ElementsAre(3)) << name;
-    EXPECT_THAT(d.at("d00"), ElementsAre(0)) << name;
+    const Derivatives d = DerivativesOf(masked, F32, {{pole.second}});
+    EXPECT_THAT(d.at("d0"), ElementsAre(3)) << pole.first;
+    EXPECT_THAT(d.at("d00"), ElementsAre(0)) << pole.first;
   }
 }
 

@@ -12,7 +12,6 @@ struct Setting {
   const char* target;
   int subgroup;  // 0: the target's
   bool fuse;
-  friend void PrintTo(const Setting& s, std::ostream* out) { *out << s.target; }
 };
 constexpr Setting kSettings[] = {{"h200", 0, true}, {"h200", 64, false}, {"lavapipe", 0, true}, {"tiny", 0, false}};
 
