@@ -5,7 +5,14 @@
 
 namespace agc::expand {
 
-// compare.cc: exact as they are, for devices without a built-in for f64 or with another idea of zeros and NaN.
+// compare.cc: exact as they are, for devices without a built-in for f64 or with another idea of zeros, subnormal
+// numbers and NaN.
+V Less(V a, V b);
+V LessEqual(V a, V b);
+V Greater(V a, V b);
+V GreaterEqual(V a, V b);
+V Equal(V a, V b);
+V NotEqual(V a, V b);
 V Larger(V a, V b);
 V Smaller(V a, V b);
 V Sign(V a);

@@ -20,7 +20,8 @@ Expr Expanded(const ScalarOp& op, Index args) {
   if (!IsHalf(dtype)) return op.expand(args);
   absl::InlinedVector<Expr, 2> wide;
   for (Expr e : args) wide.push_back(Cast(e, DType::kF32));
-  return Cast(op.expand(wide), dtype);
+  const Expr result = op.expand(wide);
+  return op.typing == ScalarTyping::kCompare ? result : Cast(result, dtype);
 }
 
 Expr ExpandAll(Expr e, Wanted wanted) {

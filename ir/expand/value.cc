@@ -1,6 +1,7 @@
 #include "ir/expand/value.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "ir/base/status.h"
@@ -16,6 +17,23 @@ constexpr Format kFormat64 = {
 const Format& Sized(DType t) { return SizeOf(t) == 8 ? kFormat64 : kFormat32; }
 Scalar ScalarOf(V v) { return {v.dtype(), static_cast<uint64_t>(v.e.node().payload)}; }
 V Of(V like, Scalar s) { return {like.e.pool->Const(s)}; }
+
+// A constant that compares the same with a subnormal number and with the zero it may be taken for.
+bool IsNormalConstant(V v) { return v.e.IsConst() && std::abs(ScalarOf(v).f()) >= std::numeric_limits<float>::min(); }
+
+// Integers in the order of the floats; both zeros are 0.
+V OrderOf(V x) {
+  const V bits = Signed(Bits(x));
+  return Select(bits < 0.0, Constant(bits, std::numeric_limits<int32_t>::min()) - bits, bits);
+}
+
+// Comparison of f32 by their bits: devices take subnormal operands of comparisons for zeros even where the module
+// declares DenormPreserve (NVIDIA's driver 580 does).
+V Compare(absl::string_view op, V a, V b) {
+  if (a.dtype() != DType::kF32 || IsNormalConstant(a) || IsNormalConstant(b)) return Op(op, {a, b});
+  const V ordered = Op(op, {OrderOf(a), OrderOf(b)}), unordered = IsNan(a) | IsNan(b);
+  return op == "ne" ? ordered | unordered : ordered & !unordered;
+}
 
 }  // namespace
 
@@ -63,12 +81,12 @@ V operator<<(V a, int n) { return Shl(a, Constant(a, n)); }
 V operator>>(V a, int n) { return Shr(a, Constant(a, n)); }
 V Shl(V a, V n) { return Op("shl", {a, n}); }
 V Shr(V a, V n) { return Op("shr", {a, n}); }
-V operator<(V a, V b) { return Op("lt", {a, b}); }
-V operator<=(V a, V b) { return Op("le", {a, b}); }
-V operator>(V a, V b) { return Op("gt", {a, b}); }
-V operator>=(V a, V b) { return Op("ge", {a, b}); }
-V operator==(V a, V b) { return Op("eq", {a, b}); }
-V operator!=(V a, V b) { return Op("ne", {a, b}); }
+V operator<(V a, V b) { return Compare("lt", a, b); }
+V operator<=(V a, V b) { return Compare("le", a, b); }
+V operator>(V a, V b) { return Compare("gt", a, b); }
+V operator>=(V a, V b) { return Compare("ge", a, b); }
+V operator==(V a, V b) { return Compare("eq", a, b); }
+V operator!=(V a, V b) { return Compare("ne", a, b); }
 V operator<(V a, double b) { return a < Constant(a, b); }
 V operator<=(V a, double b) { return a <= Constant(a, b); }
 V operator>(V a, double b) { return a > Constant(a, b); }

@@ -52,7 +52,7 @@ V operator<<(V a, int n);
 V operator>>(V a, int n);
 V Shl(V a, V n);
 V Shr(V a, V n);
-V operator<(V a, V b);
+V operator<(V a, V b);  // comparisons of f32 see subnormal numbers, also where the device's own do not
 V operator<=(V a, V b);
 V operator>(V a, V b);
 V operator>=(V a, V b);

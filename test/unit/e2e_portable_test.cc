@@ -66,11 +66,18 @@ TEST(PortableOnDevice, EveryOpGivesTheEvaluatorsBits) {
   batch.Run(PortableOptions());
 }
 
-// Any bits: subnormal numbers, NaN and infinities among them.
+// Any bits: NaN and infinities among them; every fourth number is subnormal.
 HostTensor RandomBits(const TensorType& type, uint32_t seed) {
   std::mt19937 random(seed);
   HostTensor t = HostTensor::Zeros(type);
   for (size_t i = 0; i < t.bytes.size(); ++i) t.bytes[i] = static_cast<uint8_t>(random() >> 24);
+  const int64_t size = SizeOf(type.dtype), fraction = type.dtype == kF64 ? 52 : 23;
+  for (int64_t i = 0; i < type.elements(); i += 4) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, &t.bytes[i * size], size);
+    bits &= uint64_t{1} << (8 * size - 1) | ((uint64_t{1} << fraction) - 1);
+    std::memcpy(&t.bytes[i * size], &bits, size);
+  }
   return t;
 }
 
@@ -80,12 +87,15 @@ TEST(PortableOnDevice, ScalarOpsOfAnyBits) {
     if (std::string(dtype) == "f64" && !(TheTarget().has("shader_float64") && TheTarget().has("shader_int64")))
       continue;
     for (const ScalarOp& op : ScalarOps()) {
-      if (op.expand == nullptr || FindOp(op.name) == nullptr) continue;
+      const bool integers = op.domain == ScalarDomain::kBits || op.domain == ScalarDomain::kInt;
+      const bool bools = op.typing == ScalarTyping::kSelect || op.typing == ScalarTyping::kBool;
+      if (integers || bools || FindOp(op.name) == nullptr) continue;
       const std::string t = absl::StrCat(dtype, "[1024]");
-      const Program p =
-          Parsed(absl::StrCat("module @m {\n  graph @g(input %x: ", t,
-                              op.arity == 2 ? absl::StrCat(", input %z: ", t) : "", ") -> (%y: ", t, ") {\n    %0: ", t,
-                              " = ", op.name, " %x", op.arity == 2 ? ", %z" : "", "\n    output %y = %0\n  }\n}\n"));
+      const std::string result = op.typing == ScalarTyping::kCompare ? "bool[1024]" : t;
+      const Program p = Parsed(absl::StrCat("module @m {\n  graph @g(input %x: ", t,
+                                            op.arity == 2 ? absl::StrCat(", input %z: ", t) : "", ") -> (%y: ", result,
+                                            ") {\n    %0: ", result, " = ", op.name, " %x", op.arity == 2 ? ", %z" : "",
+                                            "\n    output %y = %0\n  }\n}\n"));
       EvalInputs in;
       const TensorType type = p.graphs[0].params[0].type;
       for (const GraphParam& x : p.graphs[0].params)
