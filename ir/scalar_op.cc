@@ -126,7 +126,7 @@ constexpr absl::string_view kCountGlsl = R"($t agc_popcount($t a) {
 // clang-format off
 constexpr ScalarOp kOps[] = {
     {.name = "abs", .f = [](F x) { return std::abs(x[0]); }, .i = [](DType t, I x) { return IsSigned(t) && x[0] < 0 ? int64_t(0 - uint64_t(x[0])) : x[0]; },
-     .glsl = "abs($0)", .glsl_int = "$0 < 0 ? 0 - $0 : $0", .doc = "Absolute value; the smallest integer stays itself."},
+     .glsl = "abs($0)", .glsl_int = "$0 < 0 ? 0 - $0 : $0", .expand = expand::Unary<expand::Abs>, .doc = "Absolute value; the smallest integer stays itself."},
     {.name = "acos", .domain = D::kFloat, .f = [](F x) { return std::acos(x[0]); },
      .glsl = "agc_acos($0)", .glsl_helper = kAcosGlsl, .glsl_f64 = false, .cost = 16, .expand = expand::Unary<expand::Acos>, .doc = "Inverse cosine, in [0, pi]."},
     {.name = "acosh", .domain = D::kFloat, .f = [](F x) { return std::acosh(x[0]); },

@@ -56,11 +56,12 @@ V Exp2(V x) {
   return Scale(1.0 + (r + r * r * tail), n.integer);
 }
 
-// e^x - 1 = s * m + (s - 1) with s = 2^n, in halves so that s does not overflow.
+// e^x - 1 = s * m + (s - 1) with s = 2^n, in halves so that s does not overflow; x itself where x^2 / 2 is below its
+// last bit.
 V Expm1(V x) {
   const Reduced e = ReduceExp(Between(Real(x, -40, -60), x, Real(x, 89, 710)), Constant(x, 0));
   const V half = PowerOfTwo(e.exponent - 1.0);
-  return Select(x == 0.0, x, (half * e.minus_one + (half - 0.5)) * 2.0);
+  return Select(IsTiny(x), x, (half * e.minus_one + (half - 0.5)) * 2.0);
 }
 
 namespace {

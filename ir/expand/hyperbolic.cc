@@ -21,14 +21,14 @@ V Tanh(V x) {
   const V a = Abs(x), large = a >= 1.0;
   const V t = Expm1(a * Select(large, 2.0, Constant(x, -2)));
   const V quotient = Divide(Select(large, 2.0, -t), t + 2.0);
-  return Select(IsNan(x), x, WithSign(Select(large, 1.0 - quotient, quotient), x));
+  return Select(IsNan(x) | IsTiny(x), x, WithSign(Select(large, 1.0 - quotient, quotient), x));
 }
 
 // (t + t / (t + 1)) / 2 with t = e^|x| - 1
 V Sinh(V x) {
   const V a = Abs(x), large = IsLarge(a), t = Expm1(Select(large, 1.0, a));
   const V value = Select(large, HalfExp(a), (t + Divide(t, t + 1.0)) * 0.5);
-  return Select(IsNan(x), x, WithSign(value, x));
+  return Select(IsNan(x) | IsTiny(x), x, WithSign(value, x));
 }
 
 V Cosh(V x) {

@@ -108,6 +108,7 @@ V Abs(V x) { return FromBits(Bits(x) & Word(x, x.format().sign() - 1)); }
 V WithSign(V magnitude, V sign_of) {
   return FromBits(Bits(magnitude) | (Bits(sign_of) & Word(sign_of, sign_of.format().sign())));
 }
+V IsTiny(V x) { return Abs(x) < Real(x, 0x1p-25, 0x1p-54); }
 V Quiet(V like) { return Constant(like, std::numeric_limits<double>::quiet_NaN()); }
 V Infinity(V like) { return Constant(like, std::numeric_limits<double>::infinity()); }
 

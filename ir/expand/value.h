@@ -77,6 +77,7 @@ V Signed(V unsigned_word);  // the same bits
 V Unsigned(V signed_word);
 V Abs(V x);                          // by the sign bit, as the two that follow
 V WithSign(V magnitude, V sign_of);  // magnitude is not negative
+V IsTiny(V x);                       // so small that x + x^2 rounds to x
 V Quiet(V like);                     // NaN
 V Infinity(V like);
 

@@ -18,7 +18,9 @@ Target TargetWith(Has has) {
   if (has == Has::kAll) return target;
   std::vector<std::string> kept;
   for (const std::string& f : target.features) {
-    if (f == "buffer_device_address" || f == "shader_float64" || f == "subgroup_shuffle") kept.push_back(f);
+    const bool keeps_nan = f.rfind("signed_zero_inf_nan_preserve", 0) == 0;
+    if (keeps_nan || f == "buffer_device_address" || f == "shader_float64" || f == "subgroup_shuffle")
+      kept.push_back(f);
   }
   target.features = kept;
   return target;

@@ -71,12 +71,11 @@ HostTensor RandomBits(const TensorType& type, uint32_t seed) {
   std::mt19937 random(seed);
   HostTensor t = HostTensor::Zeros(type);
   for (size_t i = 0; i < t.bytes.size(); ++i) t.bytes[i] = static_cast<uint8_t>(random() >> 24);
-  const int64_t size = SizeOf(type.dtype), fraction = type.dtype == kF64 ? 52 : 23;
-  for (int64_t i = 0; i < type.elements(); i += 4) {
-    uint64_t bits = 0;
-    std::memcpy(&bits, &t.bytes[i * size], size);
-    bits &= uint64_t{1} << (8 * size - 1) | ((uint64_t{1} << fraction) - 1);
-    std::memcpy(&t.bytes[i * size], &bits, size);
+  const bool wide = type.dtype == kF64;
+  const size_t size = wide ? 8 : 4;
+  for (size_t at = 0; at < t.bytes.size(); at += 4 * size) {
+    t.bytes[at + size - 1] &= 0x80;
+    t.bytes[at + size - 2] &= wide ? 0x0f : 0x7f;
   }
   return t;
 }

@@ -28,13 +28,22 @@ struct Case {
   EvalInputs inputs = {};
 };
 
+// Every n-th element without its exponent.
+void MakeSubnormal(HostTensor& t, size_t n) {
+  const bool wide = t.type.dtype == DType::kF64;
+  const size_t size = wide ? 8 : 4;
+  for (size_t at = 0; at < t.bytes.size(); at += n * size) {
+    t.bytes[at + size - 1] &= 0x80;
+    t.bytes[at + size - 2] &= wide ? 0x0f : 0x7f;
+  }
+}
+
 // In [lo, hi], or any bits, of which every fourth number is subnormal.
 HostTensor Operand(const TensorType& type, double lo, double hi, bool any, std::mt19937& random) {
   HostTensor t = HostTensor::Zeros(type);
   if (IsUnsigned(type.dtype)) lo = std::max(lo, 0.0);
   for (size_t i = 0; any && i < t.bytes.size(); ++i) t.bytes[i] = static_cast<uint8_t>(random() >> 24);
-  const uint64_t kept = type.dtype == DType::kF64 ? 0x800fffffffffffff : 0x807fffff;
-  for (int64_t i = 0; any && i < type.elements(); i += 4) t.set(i, {type.dtype, t.at(i).bits & kept});
+  if (any) MakeSubnormal(t, 4);
   for (int64_t i = 0; !any && i < type.elements(); ++i) {
     const double v = lo + (hi - lo) * static_cast<double>(random()) / 4294967296.0;
     t.set(i, IsFloat(type.dtype) ? Scalar::Float(type.dtype, v) : Scalar::Of(type.dtype, std::floor(v)));
