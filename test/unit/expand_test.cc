@@ -17,6 +17,8 @@ struct NoMemory : StripMemory {
   absl::Status Load(const StripLoad&) override { return absl::InternalError("no memory"); }
 };
 
+bool Compares(const ScalarOp& op) { return op.typing == ScalarTyping::kCompare; }
+
 // An op's expansion, ready to be evaluated on many operands.
 template <typename T>
 class Expansion {
@@ -39,8 +41,10 @@ class Expansion {
         m_.BindVar(static_cast<VarId>(i), lanes[i].data());
       }
       EXPECT_TRUE(m_.RunAll(memory_, static_cast<int>(n), nullptr).ok());
-      for (size_t k = 0; k < n; ++k)
-        out[start + k] = static_cast<T>(std::bit_cast<double>(m_.result(0)[k * m_.stride(0)]));
+      for (size_t k = 0; k < n; ++k) {
+        const uint64_t bits = m_.result(0)[k * m_.stride(0)];
+        out[start + k] = Compares(op_) ? static_cast<T>(bits) : static_cast<T>(std::bit_cast<double>(bits));
+      }
     }
     return out;
   }
@@ -188,7 +192,7 @@ TEST(Expand, EdgesAreThoseOfTheOp) {
     const std::vector<float> got = Expansion<float>(op.name)(x);
     for (size_t k = 0; k < got.size(); ++k) {
       const double args[2] = {x[0][k], op.arity == 2 ? x[1][k] : 0.0};
-      const double want = op.f(args);
+      const double want = Compares(op) ? op.fp(args) : op.f(args);
       EXPECT_LE(UlpsBetween<float>(got[k], want), 5)
           << op.name << " of " << args[0] << ", " << args[1] << ": " << got[k];
       if (want == 0 || std::isinf(want)) {
@@ -206,7 +210,8 @@ TEST(Expand, ConstantsFoldToWhatIsComputed) {
     const Expr folded = Expanded(op, x);
     ASSERT_TRUE(folded.IsConst()) << op.name;
     const std::vector<float> got = Expansion<float>(op.name)(std::vector<std::vector<float>>(x.size(), {0.7f}));
-    EXPECT_EQ((Scalar{DType::kF32, static_cast<uint64_t>(folded.node().payload)}), Scalar::Float(DType::kF32, got[0]));
+    const Scalar want = Compares(op) ? Scalar::Int(DType::kBool, got[0] != 0) : Scalar::Float(DType::kF32, got[0]);
+    EXPECT_EQ((Scalar{folded.dtype(), static_cast<uint64_t>(folded.node().payload)}), want) << op.name;
   }
 }
 
