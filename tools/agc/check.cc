@@ -13,6 +13,7 @@
 #include "tools/agc/model.h"
 #include "tools/agc/reference.h"
 #include "tools/agc/session.h"
+#include "tools/agc/subject.h"
 #include "tools/agc/values.h"
 
 namespace agc::tool {
@@ -37,34 +38,6 @@ Usage CheckUsage() {
           "named. Exit code 0: equal, 1: different."};
 }
 
-struct Subject {
-  Program program = {};  // as written
-  Program reference = {};
-  rt::Bundle bundle = {};
-};
-
-absl::StatusOr<Subject> SubjectOf(Model model, const rt::Device& device, const Flags& flags) {
-  Subject s;
-  if (model.is_bundle) {
-    if (model.bundle.ir_text.empty()) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          model.path, " was compiled with --strip: there is nothing to evaluate, check the module instead"));
-    }
-    AGC_ASSIGN_OR_RETURN(s.program, Parse(model.bundle.ir_text, absl::StrCat(model.path, " (module)")));
-    s.bundle = std::move(model.bundle);
-  } else {
-    s.program = std::move(model.program);
-    AGC_ASSIGN_OR_RETURN(const Target target, ParseTarget(device.target()));
-    AGC_ASSIGN_OR_RETURN(s.bundle, CompileProgram(Clone(s.program), target, CompileOptionsOf(flags)));
-  }
-  if (s.program.stage > Stage::kPrimitive) {
-    return absl::InvalidArgumentError(absl::StrCat(model.path, ": the module is at stage ", Name(s.program.stage),
-                                                   ", one at stage tensor or primitive is needed"));
-  }
-  AGC_ASSIGN_OR_RETURN(s.reference, ReferenceOf(s.program));
-  return s;
-}
-
 // A bundle may carry the text of another module; what is compared below is there on both sides.
 absl::Status CheckInterface(const rt::Entry& entry, const Program& reference) {
   const auto differs = [&](absl::string_view what) {
@@ -80,26 +53,6 @@ absl::Status CheckInterface(const rt::Entry& entry, const Program& reference) {
     }
   }
   return absl::OkStatus();
-}
-
-// States start from the bundle's values or the evaluator's init, then --state.
-absl::StatusOr<Tensors> StartOfStates(const Subject& s, rt::Session& session, const Flags& flags) {
-  Tensors states;
-  if (s.bundle.has_state_values) {
-    AGC_ASSIGN_OR_RETURN(states, ReadStates(session));
-  } else {
-    AGC_ASSIGN_OR_RETURN(states, InitialStates(s.reference, static_cast<uint64_t>(flags.Count("seed", 0))));
-  }
-  for (const rt::State& state : session.states()) {
-    const HostTensor* t = Find(states, state.name);
-    if (state.hidden || (t != nullptr && t->type == TypeOf(state))) continue;
-    return absl::DataLossError(absl::StrCat("the module text of the bundle has another state ", state.name));
-  }
-  AGC_ASSIGN_OR_RETURN(const Tensors given, GivenStates(flags, session.states()));
-  for (auto& [name, t] : states) {
-    if (const HostTensor* other = Find(given, name); other != nullptr) t = *other;
-  }
-  return states;
 }
 
 // --expect by the name of an output, else of a state.

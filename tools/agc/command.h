@@ -21,6 +21,7 @@ absl::StatusOr<std::string> ReadInput(const std::string& path);
 // Prints the status' message on stderr, headed by "error: " where it has no such word yet; returns 2.
 int Failed(const absl::Status& status);
 
+int Bench(const std::vector<std::string>& args);
 int Check(const std::vector<std::string>& args);
 int Compile(const std::vector<std::string>& args);
 int Devices(const std::vector<std::string>& args);

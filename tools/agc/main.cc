@@ -11,6 +11,7 @@ namespace agc::tool {
 namespace {
 
 constexpr Command kCommands[] = {
+    {"bench", "times a module on a device", Bench},
     {"check", "runs a module on a device and on the host, and compares", Check},
     {"compile", "compiles a module to a bundle", Compile},
     {"devices", "lists the Vulkan devices", Devices},

@@ -126,14 +126,23 @@ absl::StatusOr<Tensors> ReadStates(rt::Session& session) {
   return states;
 }
 
-absl::StatusOr<Tensors> RunEntry(rt::Session& session, const std::string& entry, int64_t steps,
-                                 const EntryValues& given) {
+absl::Status BindResidents(rt::Session& session, const EntryValues& given) {
   for (const auto& [name, t] : given.residents) AGC_RETURN_IF_ERROR(session.Bind(name, t.bytes.data(), t.bytes.size()));
+  return absl::OkStatus();
+}
+
+rt::Args ArgsOf(const EntryValues& given) {
   rt::Args args;
   for (const auto* list : {&given.inputs, &given.params}) {
     for (const auto& [name, t] : *list) args.push_back(rt::Arg::View(name, t.bytes.data(), t.bytes.size()));
   }
-  AGC_ASSIGN_OR_RETURN(rt::Outputs outputs, session.Run(entry, steps, args));
+  return args;
+}
+
+absl::StatusOr<Tensors> RunEntry(rt::Session& session, const std::string& entry, int64_t steps,
+                                 const EntryValues& given) {
+  AGC_RETURN_IF_ERROR(BindResidents(session, given));
+  AGC_ASSIGN_OR_RETURN(rt::Outputs outputs, session.Run(entry, steps, ArgsOf(given)));
   Tensors values;
   for (rt::Value& v : outputs.values) {
     std::string name = v.name;

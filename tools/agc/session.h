@@ -1,6 +1,5 @@
 // What run and check share: the values an entry is given, and running it on a device.
 //   AGC_ASSIGN_OR_RETURN(const EntryValues given, GivenValues(flags, *entry, 1));
-//   AGC_RETURN_IF_ERROR(BindResidents(session, given));
 //   AGC_ASSIGN_OR_RETURN(const Tensors outputs, RunEntry(session, "infer", 1, given));
 #pragma once
 #include <string>
@@ -34,7 +33,10 @@ absl::StatusOr<Tensors> GivenStates(const Flags& flags, const std::vector<rt::St
 absl::StatusOr<rt::Session> LoadSession(const rt::Device& device, const std::vector<uint8_t>& bytes, bool trusted);
 absl::Status WriteStates(rt::Session& session, const Tensors& states);
 absl::StatusOr<Tensors> ReadStates(rt::Session& session);  // all but hidden ones
+absl::Status BindResidents(rt::Session& session, const EntryValues& given);
+rt::Args ArgsOf(const EntryValues& given);  // views of the inputs and params
+// Binds the residents and runs: the outputs.
 absl::StatusOr<Tensors> RunEntry(rt::Session& session, const std::string& entry, int64_t steps,
-                                 const EntryValues& given);  // outputs
+                                 const EntryValues& given);
 
 }  // namespace agc::tool

@@ -1,7 +1,7 @@
 #!/bin/bash
 # What is measured on a GPU machine, in one go, from carried binaries: trains LeNet-5 (the check), profiles its step, and
 # runs `agc check` over the modules beside it and the tests of DIR. Usage: tools/bench/on_device.sh DIR, where DIR holds
-# agc, lenet5, profile_entry, the shared libraries they need and any e2e_*_test.
+# agc, lenet5, the shared libraries they need and any e2e_*_test.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 dir=$1
@@ -11,7 +11,7 @@ export LD_LIBRARY_PATH=$dir XDG_RUNTIME_DIR=/tmp
 "$dir/agc" dump /tmp/lenet5.agb --ir > /tmp/lenet5.agir
 for abi in bindings addresses; do
   "$dir/agc" compile /tmp/lenet5.agir --abi $abi -o /tmp/lenet5_$abi.agb && echo "== train_step, $abi" &&
-    "$dir/profile_entry" /tmp/lenet5_$abi.agb train_step 50
+    "$dir/agc" bench /tmp/lenet5_$abi.agb --entry train_step --trusted
 done
 for model in "$here"/models/*.agir; do
   for abi in bindings addresses; do
