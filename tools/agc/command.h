@@ -22,6 +22,7 @@ absl::StatusOr<std::string> ReadInput(const std::string& path);
 int Failed(const absl::Status& status);
 
 int Bench(const std::vector<std::string>& args);
+int Bisect(const std::vector<std::string>& args);
 int Check(const std::vector<std::string>& args);
 int Compile(const std::vector<std::string>& args);
 int Devices(const std::vector<std::string>& args);
@@ -31,6 +32,7 @@ int Grad(const std::vector<std::string>& args);
 int Ops(const std::vector<std::string>& args);
 int Opt(const std::vector<std::string>& args);
 int Passes(const std::vector<std::string>& args);
+int Reduce(const std::vector<std::string>& args);
 int RunModel(const std::vector<std::string>& args);
 
 }  // namespace agc::tool

@@ -12,6 +12,7 @@ namespace {
 
 constexpr Command kCommands[] = {
     {"bench", "times a module on a device", Bench},
+    {"bisect", "finds the rewrite that changes a result", Bisect},
     {"check", "runs a module on a device and on the host, and compares", Check},
     {"compile", "compiles a module to a bundle", Compile},
     {"devices", "lists the Vulkan devices", Devices},
@@ -21,6 +22,7 @@ constexpr Command kCommands[] = {
     {"ops", "lists the operations", Ops},
     {"opt", "runs passes on a module in text and prints it", Opt},
     {"passes", "lists the passes", Passes},
+    {"reduce", "cuts a module down to what makes a command fail", Reduce},
     {"run", "runs a bundle or a module on a device", RunModel},
 };
 
