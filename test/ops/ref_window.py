@@ -184,7 +184,8 @@ def fold(columns, input, window, stride, pad, dilation):
 def max_unpool(x, indices, input, window, stride, pad, dilation):
     y = np.zeros(x.shape[:2] + tuple(input), x.dtype)
     for place, _, at in places(input, window, stride, pad, dilation)[1]:
-        y[EVERY + at] += np.where(indices[EVERY + place] == np.ravel_multi_index(at, input), x[EVERY + place], 0)
+        named = indices[EVERY + place] == np.ravel_multi_index(at, input)
+        y[EVERY + at] = np.where(named, x[EVERY + place], y[EVERY + at])
     return y
 
 
