@@ -242,6 +242,23 @@ TEST(Resize, ScalesPlaceTheOutputs) {
   EXPECT_NE(s.Error().find("resize: scale 0.1 of axis 0 of f32[4] leaves no elements"), std::string::npos);
 }
 
+// Two inputs an output: a triangle over four of them, as torch's interpolate(antialias=True) has it.
+TEST(Resize, AntialiasingWeighsAllThatAnOutputStandsFor) {
+  Scene s;
+  const Value x = s.Input("f32[1,1,8]", {0, 7, 0, 0, 0, 0, 0, 14});
+  ResizeOptions o{.exclude_outside = true, .antialias = true};
+  EXPECT_THAT(s.Eval(Resize(x, {4}, o)), Pointwise(DoubleNear(1e-6), Numbers{3, 7.0 / 8, 0, 6}));
+  o.exclude_outside = false;  // the edge counts for what lies beyond it
+  EXPECT_THAT(s.Eval(Resize(x, {4}, o)), Pointwise(DoubleNear(1e-6), Numbers{21.0 / 8, 7.0 / 8, 0, 7}));
+  const Value same = s.Input("f32[1,1,3]", {1, 2, 4});  // where nothing shrinks it changes nothing
+  EXPECT_THAT(s.Eval(Resize(same, {6}, o)), Pointwise(DoubleNear(1e-6), s.Eval(Resize(same, {6}))));
+  const double scales[] = {0.5};
+  EXPECT_THAT(s.Eval(ResizeBy(x, scales, o)), Pointwise(DoubleNear(1e-6), s.Eval(Resize(x, {4}, o))));
+  ResizeBy(x, scales, {.coordinates = Coordinates::kAlignCorners, .antialias = true});
+  EXPECT_NE(s.Error().find("mode linear_antialias takes coordinates half_pixel and asymmetric, not align_corners"),
+            std::string::npos);
+}
+
 TEST(Sampling, NothingIsReadOutside) {
   Scene s;
   const Value x = s.Input("f32[1,1,1,2]", {std::numeric_limits<double>::infinity(), 4});
