@@ -266,6 +266,22 @@ TEST(Optimisers, AdamAndAdamW) {
              Expected([](double w, double g, int t, double* m) { return w - kLr * (AdamStep(g, t, m) + 0.5 * w); }));
 }
 
+// The first step of a constant gradient is the learning rate, however near to 1 the decays are; so are later ones.
+TEST(Optimisers, AdamCorrectsItsBiasToTheLastDigits) {
+  Module m("m");
+  m.Graph("step", [&](Trace& t) {
+    const Tensor w = State(t.builder(), "w", {kF32, {}}, {}, true);
+    optim::Adam({.lr = t.Param("lr", kF32), .beta1 = 0.9, .beta2 = 0.99999, .epsilon = 0}).Minimize(w * 3.0);
+  });
+  Steps s(m);
+  s.in.params["lr"] = TensorOf({kF32, {}}, {1});
+  s.in.states["w"] = TensorOf({kF32, {}}, {0});
+  for (int t = 1; t <= 3; ++t) {
+    s.Run("step");
+    EXPECT_NEAR(s.State("w")[0], -t, 1e-6 * t) << t;
+  }
+}
+
 TEST(Optimisers, RmsPropAdagradAndLion) {
   for (bool centred : {false, true}) {
     const Numbers got = AfterTwoSteps([&](Tensor loss, Tensor lr) {
