@@ -50,6 +50,9 @@ Tensors Call(absl::string_view graph, TensorSpan args, Loc loc = Loc::Here());
 // A function with a gradient of its own. `vjp` gets the operands, the result and the result's cotangent, and returns a
 // cotangent for each float operand (an empty Tensor: none). It builds with its arguments only, and may be
 // differentiated again. One name is one function per module, traced once for each list of operand types.
+// Forward mode (Jvp, Hvp) never looks at how f is computed: it transposes `vjp`, taking its derivative by the cotangent
+// at a cotangent of 1. That is the tangent where `vjp` is linear in the cotangent, as every true gradient is: it may
+// scale, sum and select by x and y, but neither clip nor round g. One that does, as below, is for reverse mode only.
 //   const agc::CustomVjp clipped("clipped", [](agc::TensorSpan x) { return x[0]; },
 //                                [](agc::TensorSpan x, agc::Tensor y, agc::Tensor g) { return Tensors{Clamp(g, -1, 1)};
 //                                });

@@ -1,6 +1,7 @@
 #include "compiler/optim.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numbers>
 
 #include "absl/functional/function_ref.h"
@@ -137,7 +138,8 @@ void MinimizeAdam(Tensor loss, const AdamOptions& o, double decoupled, Loc loc) 
   const Tensor step = State(b, "adam.step", {DType::kI32, {}}, {}, false, loc);
   const Tensor next = Add(step, ScalarLike(step, 1, loc), loc);
   const Tensor t = CastTo(next, DType::kF32, loc);
-  const auto correction = [&](double beta) { return 1.0 - Pow(ScalarLike(t, beta, loc), t, loc); };
+  // 1 - beta^t; with a beta near 1 the power would leave few digits, those of beta as f32 at most.
+  const auto correction = [&](double beta) { return Neg(Expm1(Times(t, std::log(beta), loc), loc), loc); };
   const Tensor c1 = correction(o.beta1), c2 = correction(o.beta2);
   Weight last;
   ForEachWeight(loss, o, o.weight_decay, loc, [&](const Weight& v) {

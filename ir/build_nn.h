@@ -90,6 +90,16 @@ struct CrossEntropyOptions {
 Value CrossEntropy(Value logits, Value labels, CrossEntropyOptions options, Loc loc = Loc::Here());
 Value Nll(Value log_probabilities, Value labels, CrossEntropyOptions options = {}, Loc loc = Loc::Here());
 
+struct CtcOptions {
+  int64_t blank = 0;           // the class that stands between labels
+  bool zero_infinity = false;  // examples without an alignment cost 0 instead of infinity
+  Reduction reduction = Reduction::kMean;
+};
+// Connectionist temporal classification: log-probabilities [steps, n, classes], labels [n, most], and the numbers of
+// steps and labels of each example [n]. The steps are unrolled, about 20 ops each.
+Value Ctc(Value log_probabilities, Value labels, Value steps, Value lengths, CtcOptions options = {},
+          Loc loc = Loc::Here());
+
 Value Mse(Value x, Value y, Reduction reduction, Loc loc = Loc::Here());
 Value Mae(Value x, Value y, Reduction reduction = Reduction::kMean, Loc loc = Loc::Here());
 Value Huber(Value x, Value y, double delta = 1, Reduction reduction = Reduction::kMean, Loc loc = Loc::Here());

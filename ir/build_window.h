@@ -85,6 +85,9 @@ struct ResizeOptions {
   Rounding rounding = Rounding::kRoundPreferFloor;
   double cubic_a = -0.75;
   bool exclude_outside = false;  // cubic: elements beyond the edge have no weight, instead of repeating the edge
+  // Linear and cubic: stretches the kernel over all that an output stands for where an axis shrinks. As in torch's
+  // interpolate(antialias=True) with exclude_outside, and cubic_a = -0.5; takes half_pixel and asymmetric coordinates.
+  bool antialias = false;
 };
 Value Resize(Value x, Ints size, ResizeOptions options = {}, Loc loc = Loc::Here());  // the last axes
 // The last axes, to floor(extent * scale); positions follow the scale, not the extents. Scales are taken as the

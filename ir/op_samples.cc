@@ -14,7 +14,8 @@ namespace {
 
 using Extents = std::map<int64_t, int64_t>;  // new ones by old ones
 
-constexpr int64_t kLongExtent = 1031;  // a prime: no tile divides it
+constexpr int64_t kLongExtent = 1031;       // a prime: no tile divides it
+constexpr int64_t kMostElements = 1 << 18;  // of a call: tests make thousands of them
 
 // Infers the results; false where the row does not take the call.
 bool Complete(OpSample& s) {
@@ -89,9 +90,18 @@ bool Greedy(const OpSample& own, int64_t (*resize)(int64_t), OpSample& out) {
   return !taken.empty() && Resized(own, taken, out);
 }
 
+int64_t Elements(absl::Span<const TensorType> types) {
+  int64_t n = 0;
+  for (const TensorType& t : types) n += t.elements();
+  return n;
+}
+
+// The first extent that the row lets change so. Where several axes are equal they change together, which makes long
+// samples large; then another extent does.
 bool FirstOf(const OpSample& own, int64_t extent, OpSample& out) {
   for (int64_t e : ExtentsOf(own)) {
-    if (e != extent && Resized(own, {{e, extent}}, out)) return true;
+    if (e == extent || !Resized(own, {{e, extent}}, out)) continue;
+    if (Elements(out.operands) + Elements(out.results) <= kMostElements) return true;
   }
   return false;
 }
@@ -115,11 +125,8 @@ bool OfSize(const OpSample& own, SampleSize size, OpSample& out) {
   return false;
 }
 
-double Elements(const OpSample& s) {
-  double operands = 1, results = 1;
-  for (const TensorType& t : s.operands) operands += static_cast<double>(t.elements());
-  for (const TensorType& t : s.results) results += static_cast<double>(t.elements());
-  return operands / results;
+double OperandsPerResult(const OpSample& s) {
+  return (1 + static_cast<double>(Elements(s.operands))) / (1 + static_cast<double>(Elements(s.results)));
 }
 
 // ---------------------------------------------------------------- dtypes
@@ -184,7 +191,7 @@ absl::StatusOr<std::vector<OpSample>> SamplesOf(const OpDef& op, SampleSet set) 
     s.name = std::string(op.name);
     if (!s.dtype.empty()) absl::StrAppend(&s.name, "_", s.dtype);
     if (size != SampleSize::kOrdinary) absl::StrAppend(&s.name, "_", Name(size));
-    s.growth = std::max(1.0, Elements(s) / Elements(own));
+    s.growth = std::max(1.0, OperandsPerResult(s) / OperandsPerResult(own));
     all.push_back(std::move(s));
     return true;
   };

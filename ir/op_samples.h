@@ -12,7 +12,7 @@
 namespace agc {
 
 // Every extent as it is; 1; odd and larger; one of them so long that strides are large and a row is more than a
-// workgroup; one of them 0.
+// workgroup, but no call of more than 2^18 elements; one of them 0.
 enum class SampleSize { kOrdinary, kOne, kOdd, kLong, kEmpty };
 inline constexpr int kSampleSizes = 5;
 absl::string_view Name(SampleSize size);

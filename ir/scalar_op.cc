@@ -95,8 +95,8 @@ constexpr absl::string_view kRemFloatGlsl = R"($t agc_rem($t a, $t b) {
   $t r = abs(a), d = abs(b), t = d;
   if (isnan(a) || isnan(b) || isinf(a) || d == 0.0) return $nan;
   if (r < d) return a;
-  for (uint i = 0u; i < 2100u && t <= r * 0.5; ++i) t *= 2.0;
-  for (uint i = 0u; i < 2100u && t >= d; ++i) {
+  for (uint i = 0u; i < 300u && t <= r * 0.5; ++i) t *= 2.0;
+  for (uint i = 0u; i < 300u && t >= d; ++i) {
     if (r >= t) r -= t;
     t *= 0.5;
   }
@@ -211,7 +211,7 @@ constexpr ScalarOp kOps[] = {
     {.name = "pow", .arity = 2, .domain = D::kFloat, .f = [](F x) { return std::pow(x[0], x[1]); },
      .glsl = "agc_pow($0, $1)", .glsl_helper = kPowGlsl, .glsl_f64 = false, .cost = 20, .expand = expand::Binary<expand::Pow>, .doc = "IEEE 754 power."},
     {.name = "rem", .arity = 2, .f = [](F x) { return std::fmod(x[0], x[1]); }, .i = [](DType t, I x) { return Remainder(t, x[0], x[1]); },
-     .glsl = "agc_rem($0, $1)", .glsl_int = "agc_rem($0, $1)", .glsl_helper = kRemFloatGlsl, .glsl_int_helper = kRemIntGlsl, .cost = 4, .doc = "Remainder with the dividend's sign; by integer 0 the dividend."},
+     .glsl = "agc_rem($0, $1)", .glsl_int = "agc_rem($0, $1)", .glsl_helper = kRemFloatGlsl, .glsl_int_helper = kRemIntGlsl, .glsl_f64 = false, .cost = 4, .expand = expand::Binary<expand::Remainder>, .doc = "Remainder with the dividend's sign; by integer 0 the dividend."},
     {.name = "round", .domain = D::kFloat, .f = [](F x) { return std::nearbyint(x[0]); }, .glsl = "roundEven($0)", .doc = "Nearest whole number, halves to even."},
     {.name = "rsqrt", .domain = D::kFloat, .f = [](F x) { return 1 / std::sqrt(x[0]); }, .glsl = "inversesqrt($0)", .cost = 4, .expand = expand::Unary<expand::ReciprocalSquareRoot>, .doc = "Reciprocal square root."},
     {.name = "select", .arity = 3, .typing = kSelect, .domain = D::kAny, .f = [](F x) { return x[0] != 0 ? x[1] : x[2]; }, .i = [](DType, I x) { return x[0] != 0 ? x[1] : x[2]; },

@@ -1,6 +1,6 @@
-// Division and square roots, rounded correctly, subnormal numbers included: an estimate from Newton's iteration in
-// floats, then the exact remainder in integers that wrap. Devices' own are only within 2.5 ulp (Vulkan specification,
-// "Precision and Operation of SPIR-V Instructions").
+// Division and square roots, rounded correctly, and remainders, exact; subnormal numbers included: an estimate from
+// Newton's iteration in floats, then what is left in integers that wrap. Devices' own are only within 2.5 ulp (Vulkan
+// specification, "Precision and Operation of SPIR-V Instructions").
 #include "ir/expand/expand.h"
 
 namespace agc::expand {
@@ -125,5 +125,56 @@ V CubeRoot(V a) {
 }
 
 V ReciprocalSquareRoot(V a) { return Divide(Constant(a, 1), SquareRoot(a)); }
+
+namespace {
+
+// A mantissa to divide by, and its reciprocal to a few ulp.
+struct Modulus {
+  V d = {}, inverse = {};
+};
+
+V LessOne(const Modulus& m, V r) { return Select(r >= m.d, r - m.d, r); }  // of r < 2d
+
+// p q mod d of p, q < d. The quotient from floats is even and off by less than 9, which leaves a remainder that fits a
+// word; the words of p q and of the quotient times d may wrap.
+V ProductModulo(const Modulus& m, V p, V q) {
+  const V quotient = ToFloat(p) * ToFloat(q) * m.inverse;
+  const V top = Constant(quotient, 2 * static_cast<double>(quotient.format().hidden()));
+  const V near = (Bits(quotient + top) - Bits(top)) << 1;
+  const V rest = p * q - near * m.d;
+  const V r = rest - Unsigned(ToNearest(ToFloat(Signed(rest)) * m.inverse).integer) * m.d;
+  return Select(Signed(r) < 0, r + m.d, r);
+}
+
+// 2^n mod d: of the bits of n, all but the last ones make a power of two below d, and each of these squares it.
+V PowerModulo(const Modulus& m, V n, bool wide) {
+  const int last = wide ? 6 : 4;
+  V power = Shl(Word(n, 1), n >> last);
+  for (int i = last - 1; i >= 0; --i) {
+    const V square = ProductModulo(m, power, power), odd = ((n >> i) & Word(n, 1)) != Word(n, 0);
+    power = Select(odd, LessOne(m, square << 1), square);
+  }
+  return power;
+}
+
+}  // namespace
+
+// With mantissas x and d as integers and n the difference of the exponents, the remainder is x 2^n mod d, in units of
+// the divisor's last place: exact, whatever the quotient's size.
+V Remainder(V a, V b) {
+  const Format& f = a.format();
+  const V sign = Bits(a) & Word(a, f.sign()), am = Bits(a) & Word(a, f.sign() - 1),
+          bm = Bits(b) & Word(a, f.sign() - 1);
+  const Normal x = Normalise(am), d = Normalise(bm);
+  const Modulus m{d.mantissa, ReciprocalNearOne(d.one) * (1.0 / static_cast<double>(f.hidden()))};
+  const V power = PowerModulo(m, Unsigned(x.exponent - d.exponent), f.wide());
+  const V r = ProductModulo(m, LessOne(m, x.mantissa), power), zero = Word(a, 0);
+  const V leading = Signed(Bits(ToFloat(r)) >> f.fraction) - static_cast<double>(f.bias);  // place of the highest bit
+  const V q = Shl(r, Unsigned(f.fraction + 2.0 - leading));
+  const V value =
+      Select(r == zero, FromBits(sign), Pack(sign, d.exponent - static_cast<double>(f.fraction) + leading, q));
+  const V infinity = Word(a, f.infinity());
+  return Select((am >= infinity) | (bm > infinity) | (bm == zero), Quiet(a), Select(am < bm, a, value));
+}
 
 }  // namespace agc::expand

@@ -24,6 +24,7 @@ V SquareRoot(V a);
 V ReciprocalSquareRoot(V a);  // of the rounded root: 1 ulp
 V CubeRoot(V a);
 V ReciprocalNearOne(V x);  // of x in [1, 2): a few ulp
+V Remainder(V a, V b);     // exact; the sign is the dividend's
 
 // exp_log.cc
 V Exp(V x);

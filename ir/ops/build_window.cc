@@ -202,8 +202,9 @@ ResampleRule RuleOf(const ResizeOptions& o) {
   static constexpr const char* kModes[] = {"nearest", "linear", "cubic"};
   static constexpr const char* kCoordinates[] = {"half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"};
   static constexpr const char* kRoundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
-  return {kModes[static_cast<int>(o.mode)], kCoordinates[static_cast<int>(o.coordinates)],
-          kRoundings[static_cast<int>(o.rounding)], o.cubic_a, o.exclude_outside};
+  return {absl::StrCat(kModes[static_cast<int>(o.mode)], o.antialias ? "_antialias" : ""),
+          kCoordinates[static_cast<int>(o.coordinates)], kRoundings[static_cast<int>(o.rounding)], o.cubic_a,
+          o.exclude_outside};
 }
 
 // The first convergent of the continued fraction that is within 1e-7 of the scale: what was meant where the scale came
@@ -234,6 +235,8 @@ Value Resize(Value x, Ints size, ResizeOptions options, Loc loc) {
 
 Value ResizeBy(Value x, absl::Span<const double> scales, ResizeOptions options, Loc loc) {
   if (!x.valid()) return x;
+  const std::string problem = ProblemOf(RuleOf(options));
+  if (!problem.empty()) return Poison(*x.builder, loc, absl::StrCat("resize: ", problem));
   const int leading = x.rank() - static_cast<int>(scales.size());
   std::vector<ResampledAxis> axes;
   for (size_t k = 0; k < scales.size(); ++k) {

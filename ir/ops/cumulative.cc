@@ -254,13 +254,18 @@ void CumExtremumVjp(Vjp& s) {
   });
 }
 
-// dx[j] = exp(x[j] - y[j]) * sum over i >= j of g[i] exp(y[j] - y[i]), where no exponent is positive since y grows; the
-// sum is a recurrence with the factors exp(y[j] - y[j + 1]). Elements of -inf have no slope.
+// With m the largest element so far and s the sum of exp(x - m) so far, y = m + log(s) and
+//   dx[j] = exp(x[j] - m[j]) q[j],   q[j] = sum over i >= j of g[i] / s[i] exp(m[j] - m[i]),
+// both recurrences. No exponent is positive, and none holds the rounding error of y: where m stays, the factor is 1.
+// The identity holds whatever m is, so m is a constant to higher orders. Elements of -inf have no slope.
 void LogCumSumExpVjp(Vjp& s) {
   Differentiate(s, [](Value x, Value g, int64_t axis) {
-    const Value y = LogCumSumExp(x, axis), none = FullLike(x, -kInf);
+    const Value m = StopGradient(CumMax(x, axis)), none = FullLike(x, -kInf), zero = FullLike(x, 0);
     const auto exp_of = [&](Value of, Value minus) { return Exp(Where(Equal(of, none), none, of - minus)); };
-    return exp_of(x, y) * LinearRecurrence(exp_of(y, Advanced(y, axis, kInf)), g, axis, true);
+    const Value before = Delayed(m, axis, Scalar::Float(m.dtype(), -kInf)), terms = exp_of(x, m);
+    const Value sum = LinearRecurrence(exp_of(before, m), terms, axis);
+    const Value share = g / Where(Equal(sum, zero), FullLike(x, 1), sum);
+    return terms * LinearRecurrence(exp_of(m, Advanced(m, axis, kInf)), share, axis, true);
   });
 }
 

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ir/base/status.h"
-#include "ir/build.h"
+#include "ir/build_index.h"
 #include "ir/ops/infer.h"
 #include "ir/ops/tables.h"
 #include "ir/ops/window.h"
@@ -162,13 +162,8 @@ Corner CornerOf(absl::Span<const Neighbour* const> along, const Ints& extents) {
   return c;
 }
 
-// [n, places, c]: rows of x [n * elements, c] at positions [n, places] of each sample, 0 where there is none.
-Value RowsAt(Value x, const Corner& c, int64_t elements) {
-  const Value sample = Iota(*x.builder, DType::kI32, c.position.dims(), 0) * Number(elements);
-  const Value rows = Take(x, c.position + sample);
-  const Value inside = BroadcastAxes(c.inside, rows.dims(), {0, 1});
-  return Where(inside, rows, FullLike(rows, 0));
-}
+// [n, places, c]: rows of x [n, elements, c] at positions [n, places], 0 where there is none.
+Value RowsAt(Value x, const Corner& c) { return GatherRows(x, Where(c.inside, c.position, FullLike(c.position, -1))); }
 
 Value GridSampleDecompose(Rule& s) {
   const Dims in = s.x[0].dims();
@@ -178,7 +173,7 @@ Value GridSampleDecompose(Rule& s) {
   int64_t elements = 1, places = 1;
   for (int64_t n : extents) elements *= n;
   for (int k = 1; k <= rank; ++k) places *= grid.dim(k);
-  const Value rows = Reshape(Transpose(Reshape(x, {in[0], in[1], elements}), {0, 2, 1}), {in[0] * elements, in[1]});
+  const Value rows = Transpose(Reshape(x, {in[0], in[1], elements}), {0, 2, 1});
   const Value flat = Reshape(grid, {in[0], places, rank});
   std::vector<std::vector<Neighbour>> neighbours;
   size_t corners = 1;
@@ -197,7 +192,7 @@ Value GridSampleDecompose(Rule& s) {
       rest /= neighbours[axis].size();
     }
     const Corner c = CornerOf(along, extents);
-    const Value values = RowsAt(rows, c, elements);
+    const Value values = RowsAt(rows, c);
     const Value term = c.weight.valid() ? values * ExpandDims(c.weight, {2}) : values;
     sum = sum.valid() ? sum + term : term;
   }

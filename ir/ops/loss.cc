@@ -1,7 +1,11 @@
 // Losses of labels and distributions over classes, defined by other ops and computed in f32 for f16 and bf16. Classes
-// are axis 1.
+// are axis 1, of ctc the last.
+#include <limits>
+
 #include "absl/strings/str_cat.h"
 #include "ir/base/status.h"
+#include "ir/build_index.h"
+#include "ir/build_math.h"
 #include "ir/build_nn.h"
 #include "ir/ops/infer.h"
 #include "ir/ops/nn.h"
@@ -221,6 +225,86 @@ Value NllDecompose(Rule& s) {
   return Reduced(s, t, RowLosses(t.Weighted(), Wide(s.x[0])));
 }
 
+// ---------------------------------------------------------------- ctc
+
+// Scores [steps, n, c], labels [n, most], and per example the number of steps and of labels that count.
+absl::StatusOr<Types> CtcType(const OpCall& call) {
+  AGC_RETURN_IF_ERROR(CheckFloat(call, 0));
+  AGC_RETURN_IF_ERROR(CheckRank(call, 0, 3));
+  const Dims& scores = call.type(0).dims;
+  for (int k = 1; k < 4; ++k) {
+    AGC_RETURN_IF_ERROR(CheckInt(call, k));
+    AGC_RETURN_IF_ERROR(CheckRank(call, k, k == 1 ? 2 : 1));
+    if (call.type(k).dims[0] == scores[1]) continue;
+    return call.Error(absl::StrCat("operand ", k, " is ", ToString(call.type(k)), ", expected ", scores[1],
+                                   " rows, the examples of ", ToString(call.type(0))));
+  }
+  const int64_t blank = call.integer("blank");
+  if (blank < 0 || blank >= scores[2])
+    return call.Error(absl::StrCat("blank is ", blank, ", expected a class of ", ToString(call.type(0))));
+  return LossType(call, {call.type(0).dtype, {scores[1]}});
+}
+
+// Stands for log(0): sums of thousands of these stay finite, so that no difference of infinities makes a NaN.
+constexpr double kNever = -1e30;
+
+// [n, places]: everything `by` places further along.
+Value Later(Value x, int64_t by) {
+  const int64_t most = x.dim(1);
+  const Value padded = Pad(x, kNever, {0, by}, {0, 0});
+  return Slice(padded, {0, 0}, {x.dim(0), most}, {});
+}
+
+Value LogSumOfThree(Value a, Value b, Value c) {
+  const Value m = StopGradient(Maximum(Maximum(a, b), c));
+  return m + Log(Exp(a - m) + Exp(b - m) + Exp(c - m));
+}
+
+// A number per example as i32 [n, 1], limited to [0, most].
+Value LengthsOf(Value lengths, int64_t most) {
+  const Value wide = CastTo(lengths, DType::kI64);
+  return ExpandDims(CastTo(Clamp(wide, 0, static_cast<double>(most)), DType::kI32), {1});
+}
+
+// The loss from the sums over alignments: those that end with the last label or with a blank behind it.
+Value CtcLoss(Rule& s, Value alpha, Value count) {
+  const Value place = count * 2.0, zero = FullLike(count, 0), blank = TakeAlongAxis(alpha, place, 1);
+  const Value label = TakeAlongAxis(alpha, Maximum(place - 1.0, zero), 1);
+  const Value sum = LogAddExp(blank, Where(Equal(count, zero), FullLike(label, kNever), label));
+  const double impossible = s.flag("zero_infinity") ? 0 : std::numeric_limits<double>::infinity();
+  Value each = Where(Greater(sum, FullLike(sum, kNever / 2)), -sum, FullLike(sum, impossible));
+  if (s.text("reduction") == "mean") each = each / CastTo(Maximum(count, FullLike(count, 1)), each.dtype());
+  return ReduceLoss(s, Reshape(each, {each.dim(0)}));
+}
+
+// Graves and others (2006), "Connectionist temporal classification", section 4.1, in logarithms: alpha[l] is the sum
+// over all alignments up to a step that end at place l of the labels with blanks between and around them. Before the
+// first step only place 0 counts, as if a blank had been there.
+Value CtcDecompose(Rule& s) {
+  const Value scores = Wide(s.x[0]);
+  const int64_t steps = scores.dim(0), n = scores.dim(1), most = s.x[1].dim(1), places = 2 * most + 1;
+  if (n == 0) return Full(s.builder, s.op.type(), 0);
+  const TensorType row{scores.dtype(), {n, places}};
+  const Value place = Iota(s.builder, DType::kI32, row.dims, 1), one = FullLike(place, 1);
+  const Value labels = Pad(WrapIndex(s.x[1], scores.dim(2), /*drop=*/false), 0, {0, 0}, {0, 1});
+  const Value is_label = Equal(BitAnd(place, one), one);
+  const Value classes = Where(is_label, TakeAlongAxis(labels, ShiftRight(place, one), 1),
+                              FullLike(place, static_cast<double>(s.integer("blank"))));
+  // Between different labels the blank may be left out.
+  const Value before = Slice(Pad(classes, -1, {0, 2}, {0, 0}), {0, 0}, row.dims, {});
+  const Value skips = LogicalAnd(LogicalAnd(is_label, Greater(place, one)), NotEqual(classes, before));
+  const Value taken = TakeAlongAxis(scores, Broadcast(classes, {steps, n, places}), 2);
+  const Value at = Maximum(taken, FullLike(taken, kNever)), end = Broadcast(LengthsOf(s.x[2], steps), row.dims);
+  const Value never = Full(s.builder, row, kNever);
+  Value alpha = Where(Equal(place, FullLike(place, 0)), FullLike(never, 0), never);
+  for (int64_t t = 0; t < steps; ++t) {
+    const Value score = Reshape(Slice(at, {t, 0, 0}, {t + 1, n, places}, {}), row.dims);
+    const Value sum = LogSumOfThree(alpha, Later(alpha, 1), Where(skips, Later(alpha, 2), never));
+    alpha = Where(Greater(end, FullLike(end, static_cast<double>(t))), sum + score, alpha);
+  }
+  return CtcLoss(s, alpha, LengthsOf(s.x[3], most));
+}
+
 constexpr AttrDef kIgnore = {"ignore_index", kInts, "[]"};
 
 // clang-format off
@@ -232,6 +316,13 @@ constexpr OpDef kOps[] = {
      .sample = {.shapes = {"f32[3,4]", "i32[3]"}, .lo = 0, .hi = 3},
      .doc = "-log_softmax of the logits [n, classes, ...] at the labels [n, ...], or weighted by probabilities of the logits' type; a third operand has a weight "
             "per class. The mean divides by the weights of the labels, or by the rows that are not ignored. A label outside [0, classes) contributes 0 and no gradient."},
+    {.name = "ctc", .cls = OpClass::kComposite, .arity = 4, .attrs = {{"blank", kInt, "0"}, {"zero_infinity", kBool, "false"}, kReduction},
+     .infer = CtcType, .decompose = CtcDecompose, .tol = {.f32 = 1e-5, .f16 = 4e-3, .bf16 = 3e-2},
+     .numpy = "ctc(x0, x1, x2, x3, blank, zero_infinity, reduction)",
+     .sample = {.shapes = {"f32[6,2,3]", "i32[2,4]", "i32[2]", "i32[2]"}, .attrs = "zero_infinity = true", .lo = -2, .hi = 4},
+     .doc = "Minus the logarithm of the probability of labels [n, most] under log-probabilities [steps, n, c]: the sum over all alignments, in which labels repeat "
+            "and blanks stand between. The last operands are the numbers of steps and of labels per example. Without an alignment it is infinite, or 0 where asked. "
+            "The mean divides by the number of labels first."},
     {.name = "nll", .cls = OpClass::kComposite, .arity = {2, 3}, .attrs = {kIgnore, kReduction}, .infer = NllType, .decompose = NllDecompose,
      .numpy = "nll(x0, x1, ignore_index=ignore_index, reduction=reduction)", .sample = {.shapes = {"f32[3,4]", "i32[3]"}, .lo = 0, .hi = 3},
      .doc = "Negative log-likelihood: cross_entropy of log-probabilities instead of logits."},
@@ -258,6 +349,10 @@ Value CrossEntropy(Value logits, Value labels, CrossEntropyOptions o, Loc loc) {
   std::vector<Attr> attrs = Attrs(o);
   attrs.push_back({"label_smoothing", o.label_smoothing});
   return Emit("cross_entropy", Operands(logits, labels, o), attrs, loc);
+}
+Value Ctc(Value log_probabilities, Value labels, Value steps, Value lengths, CtcOptions o, Loc loc) {
+  return Emit("ctc", {log_probabilities, labels, steps, lengths},
+              {Attr{"blank", o.blank}, Attr{"zero_infinity", o.zero_infinity}, ReductionAttr(o.reduction)}, loc);
 }
 Value Nll(Value log_probabilities, Value labels, CrossEntropyOptions o, Loc loc) {
   return Emit("nll", Operands(log_probabilities, labels, o), Attrs(o), loc);

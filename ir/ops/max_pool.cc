@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "ir/base/status.h"
 #include "ir/build.h"
+#include "ir/ops/index.h"
 #include "ir/ops/infer.h"
 #include "ir/ops/pool.h"
 #include "ir/ops/tables.h"
@@ -158,7 +159,7 @@ void TakeVjp(Vjp& s) { s.dx[0] = PoolGrad(s, s.g, s.x[1], s.x[0].dims()); }
 // ---------------------------------------------------------------- max_unpool
 
 absl::StatusOr<Types> UnpoolType(const OpCall& call) {
-  AGC_RETURN_IF_ERROR(CheckFloat(call, 0));
+  AGC_RETURN_IF_ERROR(CheckNumber(call, 0));
   AGC_RETURN_IF_ERROR(CheckInt(call, 1));
   AGC_RETURN_IF_ERROR(CheckPoolRank(call));
   AGC_RETURN_IF_ERROR(CheckTaps(call));
@@ -169,41 +170,66 @@ absl::StatusOr<Types> UnpoolType(const OpCall& call) {
   AGC_RETURN_IF_ERROR(CheckDims(call, "the result", type.dtype, type.dims));
   AGC_RETURN_IF_ERROR(CheckPooled(call, 0, type.dims));
   AGC_RETURN_IF_ERROR(CheckPooled(call, 1, type.dims));
-  return Types(type);
+  const int64_t elements = Product(input);
+  if (elements <= std::numeric_limits<int32_t>::max()) return Types(type);
+  return call.Error(absl::StrCat("the result is ", ToString(type), ", expected less than 2^31 spatial elements"));
 }
 
-// Which tap of its window each position is; `known` becomes false where it is none.
-Value TapOf(Rule& s, const Window& w, Value positions, Value& known) {
-  const auto number = [](int64_t v) { return static_cast<double>(v); };
-  const Ints& input = s.ints("input");
-  const Value zero = FullLike(positions, 0);
-  Value tap, rest = positions;
-  known = GreaterEqual(positions, zero);
-  int64_t taps_behind = 1;
-  for (int axis = w.rank() - 1; axis >= 0; --axis) {
-    const Value extent = ScalarLike(positions, number(input[axis]), s.op.loc);
-    const Value start = Iota(s.builder, positions.dtype(), positions.dims(), 2 + axis) * number(w.stride[axis]);
-    const Value offset = (axis == 0 ? rest : Rem(rest, extent)) - start + number(w.before[axis]);
-    const Value step = ScalarLike(positions, number(w.dilation[axis]), s.op.loc), along = FloorDiv(offset, step);
-    const Value end = FullLike(positions, number(w.kernel[axis]));
-    known = LogicalAnd(known, LogicalAnd(GreaterEqual(along, zero), Less(along, end)));
-    if (w.dilation[axis] != 1) known = LogicalAnd(known, Equal(along * step, offset));
-    const Value term = taps_behind == 1 ? along : along * number(taps_behind);
-    tap = tap.valid() ? tap + term : term;
-    rest = FloorDiv(rest, extent);
-    taps_behind *= w.kernel[axis];
-  }
-  return Where(known, tap, zero);
-}
-
-Value UnpoolDecompose(Rule& s) {
+// The window that comes last in row-major order among those whose position names the element.
+Expr UnpoolAt(At& s, Index i) {
   const Window w = PoolWindow(s, {});
-  Value known;
-  const Value wide = SizeOf(s.x[1].dtype()) < 4 ? CastTo(s.x[1], DType::kI32) : s.x[1];
-  const Value tap = CastTo(TapOf(s, w, wide, known), TapDType(w.taps()));
-  const Value kept = Where(known, s.x[0], FullLike(s.x[0], 0));
-  Ints input = s.op.type().dims;
-  return PoolGrad(s, kept, tap, std::move(input));
+  const Ints &input = s.ints("input"), outputs = Spatial(s.type(0).dims);
+  Ints readers;
+  Expr own = i[2];
+  for (int axis = 0; axis < w.rank(); ++axis) {
+    readers.push_back(Readers(w, axis, FormOf(w, axis)));
+    if (axis > 0) own = own * input[axis] + i[2 + axis];
+  }
+  const DType wide = WideIndex(s.type(1).dtype, Product(input));
+  const Expr position = FromIndex(own, wide), none = Number(s.pool, DType::kI32, -1);
+  const Expr last = s.Reduce("max", readers, [&](Index k) -> std::vector<Expr> {
+    Point at = {i[0], i[1]};
+    Expr inside = s.pool.Bool(true), number = s.pool.Int(0);
+    for (int axis = 0; axis < w.rank(); ++axis) {
+      const Reader r = OutputAt(w, axis, i[2 + axis], k[axis], outputs[axis], FormOf(w, axis));
+      inside = And(And(inside, r.inside), r.is_tap);
+      number = number * outputs[axis] + r.index;
+      at.push_back(r.index);
+    }
+    const auto named = [&] { return Alu("eq", {Cast(s.Read(1, at), wide), position}); };
+    return {s.Guard(
+        inside, [&] { return Select(named(), FromIndex(number, DType::kI32), none); }, none)};
+  })[0];
+  Expr rest = ClampedIndex(last, Product(outputs));
+  Point from(i.begin(), i.end());
+  for (int axis = w.rank() - 1; axis > 0; --axis) {
+    from[2 + axis] = Mod(rest, outputs[axis]);
+    rest = Div(rest, outputs[axis]);
+  }
+  from[2] = rest;
+  return Select(Alu("lt", {last, Number(s.pool, DType::kI32, 0)}), s.Number(0), s.Read(0, from));
+}
+
+// i32 [b, n]: positions among the elements of each of b planes; -1 for what is none.
+Value PositionsOf(Value indices, int64_t b, int64_t n, int64_t elements) {
+  const Value wide = SizeOf(indices.dtype()) < 4 ? CastTo(indices, DType::kI32) : indices, zero = FullLike(wide, 0);
+  const Value end = FullLike(wide, static_cast<double>(elements));
+  const Value inside = LogicalAnd(GreaterEqual(wide, zero), Less(wide, end));
+  const Value positions = CastTo(Where(inside, wide, zero), DType::kI32);
+  return Reshape(Where(inside, positions, FullLike(positions, -1)), {b, n});
+}
+
+// An element that another was put over gets nothing. Which was put last is read off the windows' numbers, unpooled.
+void UnpoolVjp(Vjp& s) {
+  if (!IsFloat(s.x[0].dtype())) return;
+  const Dims pooled = s.x[0].dims();
+  const int64_t b = pooled[0] * pooled[1], n = Product(Spatial(pooled)), elements = Product(s.ints("input"));
+  const Value numbers = Iota(s.builder, DType::kI32, {b, n, 1}, 1) + 1.0;
+  const Value last = Emit("max_unpool", {Reshape(numbers, pooled), s.x[1]}, s.op.attrs, s.op.loc);
+  const Value positions = PositionsOf(s.x[1], b, n, elements);
+  const auto at = [&](Value plane) { return GatherRows(Reshape(plane, {b, elements, 1}), positions); };
+  const Value g = at(s.g);
+  s.dx[0] = Reshape(Where(Equal(at(last), numbers), g, FullLike(g, 0)), pooled);
 }
 
 constexpr AttrDef kWindow = {"window", kInts}, kStride = {"stride", kInts, "[]"}, kPad = {"pad", kInts, "[]"},
@@ -223,10 +249,10 @@ constexpr OpDef kOps[] = {
      .numpy = "max_pool_with_index(x0, window=window, stride=stride, pad=pad, dilation=dilation)",
      .sample = {.shapes = {"f32[2,2,5,6]"}, .attrs = "window = [3, 2], stride = [2, 1], pad = [1, 0, 1, 1]"},
      .doc = "A tuple: the largest element of each window, and its row-major position in the window, that of the first of equals or of the first NaN, as u8 (i32 for windows of more than 256 elements). An empty stride is the window, an empty pad 0, an empty dilation 1."},
-    {.name = "max_unpool", .cls = OpClass::kComposite, .arity = 2, .attrs = {kInput, kWindow, kStride, kPad, kDilation}, .infer = UnpoolType, .decompose = UnpoolDecompose,
+    {.name = "max_unpool", .cls = OpClass::kScatter, .arity = 2, .attrs = {kInput, kWindow, kStride, kPad, kDilation}, .infer = UnpoolType, .at = UnpoolAt, .vjp = UnpoolVjp,
      .numpy = "max_unpool(x0, x1, input=input, window=window, stride=stride, pad=pad, dilation=dilation)",
      .sample = {.shapes = {"f32[1,2,2,3]", "i32[1,2,2,3]"}, .attrs = "input = [4, 6], window = [2, 2]", .lo = 0, .hi = 23},
-     .doc = "Puts each element of the first operand where the second, from max_pool_indices, says, among zeros of spatial extents `input`. A position outside the element's window is dropped; elements at one position add up."},
+     .doc = "Puts each element of the first operand where the second, from max_pool_indices, says, among zeros of spatial extents `input`. A position outside the element's window is dropped; of elements at one position the last in row-major order stays, and gets the gradient."},
 };
 // clang-format on
 static_assert(CheckOps(kOps));

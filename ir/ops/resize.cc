@@ -2,12 +2,15 @@
 // positions, ties and weights are exact; several axes are resized one after the other (resize). resample_grad, the
 // transpose, sums over the outputs that read an input element: they follow each other.
 //   half pixels: x = (o + 0.5) * n / m - 0.5 = (2 n o + n - m) / 2 m
+// Antialiasing stretches the kernel over the inputs that an output stands for; resample then gives plain weighted sums,
+// which resize divides by the sums of the weights.
 #include "ir/ops/resize.h"
 
 #include <algorithm>
 #include <limits>
 #include <numeric>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "ir/base/status.h"
 #include "ir/build.h"
@@ -24,12 +27,16 @@ int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) !
 
 // ---------------------------------------------------------------- along one axis
 
+bool Antialiases(absl::string_view mode) { return absl::EndsWith(mode, "_antialias"); }
+
 // The input elements floor(x) + first ... that an output reads, and the map of its place.
 struct Resample {
   int64_t a = 1, b = 0, c = 1;
-  int first = 0, taps = 1;
+  int64_t first = 0, taps = 1;
   int axis = 0;
   int64_t inputs = 0, outputs = 0;
+  bool cubic = false, antialias = false;
+  int64_t unit() const { return std::max(a, c); }  // of antialiasing: the kernel's argument is a whole number over this
 };
 
 absl::StatusOr<Types> ResampledType(const OpCall& call) {
@@ -62,8 +69,11 @@ Resample ResampleOf(At& s, bool transposed) {
   const Ints& map = s.ints("map");
   const std::string& mode = s.text("mode");
   Resample r{.a = map[0], .b = map[1], .c = map[2]};
-  r.taps = mode == "nearest" ? 1 : mode == "linear" ? 2 : 4;
-  r.first = mode == "cubic" ? -1 : 0;
+  r.cubic = absl::StartsWith(mode, "cubic");
+  r.antialias = Antialiases(mode);
+  const int64_t reach = r.cubic ? 2 : 1, width = r.antialias ? (reach * r.unit() + r.c - 1) / r.c : reach;
+  r.taps = mode == "nearest" ? 1 : 2 * width;
+  r.first = mode == "nearest" ? 0 : 1 - width;
   r.axis = static_cast<int>(PositiveAxis(s.integer("axis"), s.type(0).rank()));
   r.inputs = s.dim(0, r.axis);
   r.outputs = s.out().dims[r.axis];
@@ -89,7 +99,7 @@ std::vector<Expr> WeightsOf(At& s, const Resample& r, Expr floor, Expr rest) {
   const DType wide = AccumulatorOf(s.out().dtype);
   const auto number = [&](double v) { return Number(s.pool, wide, v); };
   const Expr t = Alu("div", {Cast(FromIndex(rest, DType::kI32), wide), number(static_cast<double>(r.c))});
-  if (r.taps == 2) return {number(1) - t, t};
+  if (!r.cubic) return {number(1) - t, t};
   const double a = s.number("cubic_a");
   std::vector<Expr> w = {CubicFar(t + number(1), a), CubicNear(t, a), CubicNear(number(1) - t, a),
                          CubicFar(number(2) - t, a)};
@@ -103,8 +113,36 @@ std::vector<Expr> WeightsOf(At& s, const Resample& r, Expr floor, Expr rest) {
   return w;
 }
 
+// Of antialiasing: the weight of element floor + first + tap.
+Expr StretchedWeight(At& s, const Resample& r, Expr rest, Expr tap) {
+  const DType wide = AccumulatorOf(s.out().dtype);
+  const auto number = [&](double v) { return Number(s.pool, wide, v); };
+  const Expr distance = Cast(FromIndex((tap + r.first) * r.c - rest, DType::kI32), wide);
+  const Expr d = Alu("abs", {Alu("div", {distance, number(static_cast<double>(r.unit()))})});
+  if (!r.cubic) return Alu("max", {number(1) - d, number(0)});
+  const double a = s.number("cubic_a");
+  const Expr far = Select(Alu("lt", {d, number(2)}), CubicFar(d, a), number(0));
+  return Select(Alu("le", {d, number(1)}), CubicNear(d, a), far);
+}
+
+Expr AntialiasedAt(At& s, const Resample& r, Index i) {
+  const Expr place = i[r.axis] * r.a + r.b, floor = Div(place, r.c), rest = Mod(place, r.c);
+  const bool exclude = s.flag("exclude_outside");
+  const DType wide = AccumulatorOf(s.out().dtype);
+  return s.Sum(r.taps, [&](Expr tap) {
+    const Expr at = floor + (tap + r.first);
+    Point x(i.begin(), i.end());
+    x[r.axis] = exclude ? at : Clamped(at, r.inputs);
+    const Expr value = exclude ? s.Guard(
+                                     InRange(at, r.inputs), [&] { return s.Read(0, x); }, s.Number(0))
+                               : s.Read(0, x);
+    return Cast(value, wide) * StretchedWeight(s, r, rest, tap);
+  });
+}
+
 Expr ResampleAt(At& s, Index i) {
   const Resample r = ResampleOf(s, false);
+  if (r.antialias) return AntialiasedAt(s, r, i);
   const Expr place = i[r.axis] * r.a + r.b, floor = Div(place, r.c);
   const auto read = [&](int tap) {
     Point x(i.begin(), i.end());
@@ -139,9 +177,24 @@ Outputs OutputsOf(const Resample& r, Expr i) {
   return {first, (width * r.c + r.a - 1) / r.a};
 }
 
+Expr AntialiasedGradAt(At& s, const Resample& r, const Outputs& outputs, Index i) {
+  const bool exclude = s.flag("exclude_outside");
+  const DType wide = AccumulatorOf(s.out().dtype);
+  return s.Sum({outputs.count, r.taps}, [&](Index k) {
+    const Expr out = outputs.first + k[0], place = out * r.a + r.b, at = Div(place, r.c) + (k[1] + r.first);
+    const Expr reads = EqZero((exclude ? at : Clamped(at, r.inputs)) - i[r.axis]);
+    Point g(i.begin(), i.end());
+    g[r.axis] = out;
+    const Expr read = s.Guard(
+        And(InRange(out, r.outputs), reads), [&] { return s.Read(0, g); }, s.Number(0));
+    return Cast(read, wide) * StretchedWeight(s, r, Mod(place, r.c), k[1]);
+  });
+}
+
 Expr ResampleGradAt(At& s, Index i) {
   const Resample r = ResampleOf(s, true);
   const Outputs outputs = OutputsOf(r, i[r.axis]);
+  if (r.antialias) return AntialiasedGradAt(s, r, outputs, i);
   return s.Sum(outputs.count, [&](Expr k) {
     const Expr out = outputs.first + k, place = out * r.a + r.b, floor = Div(place, r.c);
     const auto reads = [&](int tap) { return EqZero(Clamped(floor + (r.first + tap), r.inputs) - i[r.axis]); };
@@ -182,6 +235,8 @@ void ResampleGradVjp(Vjp& s) {
 
 absl::StatusOr<Types> ResizeType(const OpCall& call) {
   if (call.text("mode") != "nearest") AGC_RETURN_IF_ERROR(CheckFloat(call, 0));
+  const std::string problem = ProblemOf({.mode = call.text("mode"), .coordinates = call.text("coordinates")});
+  if (!problem.empty()) return call.Error(problem);
   const Ints& size = call.ints("size");
   AGC_RETURN_IF_ERROR(CheckMinRank(call, 0, static_cast<int>(size.size())));
   TensorType type = call.type(0);
@@ -211,15 +266,15 @@ Value ResizeDecompose(Rule& s) {
 }
 
 constexpr AttrDef kAxis = {"axis", kInt}, kSize = {"size", kInt}, kMap = {"map", kInts},
-                  kMode = {"mode", kString, "linear", "nearest|linear|cubic"}, kCubic = {"cubic_a", kFloat, "-0.75"},
-                  kExclude = {"exclude_outside", kBool, "false"};
+                  kMode = {"mode", kString, "linear", "nearest|linear|cubic|linear_antialias|cubic_antialias"},
+                  kCubic = {"cubic_a", kFloat, "-0.75"}, kExclude = {"exclude_outside", kBool, "false"};
 
 // clang-format off
 constexpr OpDef kOps[] = {
     {.name = "resample", .cls = OpClass::kGather, .arity = 1, .attrs = {kAxis, kSize, kMap, kMode, kCubic, kExclude}, .infer = ResampledType, .at = ResampleAt, .vjp = ResampleVjp,
      .tol = {.f32 = 1e-5}, .numpy = "resample(x0, axis, size, map, mode, cubic_a, exclude_outside)",
      .sample = {.shapes = {"f32[2,5,3]"}, .attrs = "axis = 1, size = 7, map = [10, -2, 14], mode = \"cubic\""},
-     .doc = "Resizes one axis to `size`: element o is read at (a o + b) / c, map being [a, b, c]; nearest: at its floor. Elements outside are those at the edge."},
+     .doc = "Resizes one axis to `size`: element o is read at (a o + b) / c, map being [a, b, c]; nearest: at its floor. Elements outside are those at the edge, or nothing where they are excluded. Antialiased: the sum by weights of the kernel, stretched by a / c where that is more than 1; they need not add up to 1."},
     {.name = "resample_grad", .cls = OpClass::kReduce, .arity = 1, .attrs = {kAxis, kSize, kMap, kMode, kCubic, kExclude}, .infer = ResampledType, .at = ResampleGradAt, .vjp = ResampleGradVjp,
      .tol = {.f32 = 1e-5}, .numpy = "resample_grad(x0, axis, size, map, mode, cubic_a, exclude_outside)",
      .sample = {.shapes = {"f32[2,7,3]"}, .attrs = "axis = 1, size = 5, map = [10, -2, 14], mode = \"cubic\""},
@@ -230,7 +285,7 @@ constexpr OpDef kOps[] = {
      .infer = ResizeType, .decompose = ResizeDecompose, .tol = {.f32 = 1e-5, .f16 = 4e-3, .bf16 = 3e-2},
      .numpy = "resize(x0, size, mode, coordinates, rounding, cubic_a, exclude_outside)",
      .sample = {.shapes = {"f32[1,2,3,4]"}, .attrs = "size = [5, 6]"},
-     .doc = "Resizes the last axes to `size`. Elements lie where ONNX's coordinate_transformation_mode says; nearest rounds as its nearest_mode says."},
+     .doc = "Resizes the last axes to `size`. Elements lie where ONNX's coordinate_transformation_mode says; nearest rounds as its nearest_mode says. An antialiased mode stretches the kernel where an axis shrinks, so that every element counts, and takes coordinates half_pixel and asymmetric; torch's antialias = True is linear_antialias or cubic_antialias (cubic_a = -0.5) with exclude_outside."},
 };
 // clang-format on
 static_assert(CheckOps(kOps));
@@ -240,6 +295,11 @@ static_assert(CheckOps(kOps));
 constinit const absl::Span<const OpDef> kResizeOps(kOps);
 
 // ---------------------------------------------------------------- maps
+
+std::string ProblemOf(const ResampleRule& rule) {
+  if (!Antialiases(rule.mode) || rule.coordinates == "half_pixel" || rule.coordinates == "asymmetric") return "";
+  return absl::StrCat("mode ", rule.mode, " takes coordinates half_pixel and asymmetric, not ", rule.coordinates);
+}
 
 // The place of output o as (a o + b) / c, for `scale` = outputs / inputs.
 Ints ResampleMap(const ResampleRule& rule, int64_t inputs, int64_t outputs, Ratio scale) {
@@ -271,7 +331,14 @@ Value ResampleAxes(Value x, absl::Span<const ResampledAxis> axes, const Resample
     const Attr attrs[] = {
         {"axis", int64_t{axis.axis}}, {"size", axis.size},       {"map", ResampleMap(rule, n, axis.size, axis.scale)},
         {"mode", rule.mode},          {"cubic_a", rule.cubic_a}, {"exclude_outside", rule.exclude_outside}};
-    y = Emit("resample", {y}, attrs, loc);
+    const Value sums = Emit("resample", {y}, attrs, loc);
+    if (!sums.valid() || !Antialiases(rule.mode)) {
+      y = sums;
+      continue;
+    }
+    Dims ones(static_cast<size_t>(y.rank()), 1);
+    ones[axis.axis] = n;
+    y = DivOf(sums, Emit("resample", {Full(*y.builder, {wide, ones}, 1, loc)}, attrs, loc), loc);
   }
   return y.valid() && y.dtype() != dtype ? CastTo(y, dtype, loc) : y;
 }

@@ -21,6 +21,8 @@ struct ResampledAxis {
   Ratio scale = {};
 };
 
+// What is wrong with the rule, or "".
+std::string ProblemOf(const ResampleRule& rule);
 // [a, b, c]: output o stands at (a o + b) / c; for nearest, the floor of that is the element it takes.
 Ints ResampleMap(const ResampleRule& rule, int64_t inputs, int64_t outputs, Ratio scale);
 // One `resample` per axis that changes; f16 and bf16 are interpolated in f32.

@@ -43,6 +43,31 @@ def nll(logp, labels, weight=None, ignore_index=(), reduction="mean", smoothing=
     return reduce_loss(each, reduction)
 
 
+def ctc(logp, labels, steps, lengths, blank, zero_infinity, reduction):
+    """Sums over the paths that collapse to the first l labels, by whether their last frame is a blank or label l."""
+    frames, n, classes = logp.shape
+    each = np.zeros(n)
+    for i in range(n):
+        count = min(max(int(lengths[i]), 0), labels.shape[1])
+        wrapped = [c + classes if c < 0 else c for c in labels[i, :count].astype(int)]
+        target = [min(max(c, 0), classes - 1) for c in wrapped]
+        in_blank, in_label = np.full(count + 1, -np.inf), np.full(count + 1, -np.inf)
+        in_blank[0] = 0
+        for t in range(min(max(int(steps[i]), 0), frames)):
+            row = logp[t, i]
+            blanks = row[blank] + np.logaddexp(in_blank, in_label)
+            ends = np.full(count + 1, -np.inf)
+            for l in range(1, count + 1):
+                new = l == 1 or target[l - 1] != target[l - 2]
+                ends[l] = row[target[l - 1]] + np.logaddexp.reduce(
+                    [in_label[l], in_blank[l - 1], in_label[l - 1] if new else -np.inf])
+            in_blank, in_label = blanks, ends
+        total = np.logaddexp(in_blank[count], in_label[count])
+        each[i] = 0 if zero_infinity and np.isneginf(total) else -total
+        each[i] /= max(count, 1) if reduction == "mean" else 1
+    return reduce_loss(each, reduction)
+
+
 def huber(x, y, delta, reduction):
     d = np.abs(x - y)
     return reduce_loss(np.where(d <= delta, d ** 2 / 2, delta * (d - delta / 2)), reduction)

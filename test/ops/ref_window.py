@@ -184,7 +184,8 @@ def fold(columns, input, window, stride, pad, dilation):
 def max_unpool(x, indices, input, window, stride, pad, dilation):
     y = np.zeros(x.shape[:2] + tuple(input), x.dtype)
     for place, _, at in places(input, window, stride, pad, dilation)[1]:
-        y[EVERY + at] += np.where(indices[EVERY + place] == np.ravel_multi_index(at, input), x[EVERY + place], 0)
+        named = indices[EVERY + place] == np.ravel_multi_index(at, input)
+        y[EVERY + at] = np.where(named, x[EVERY + place], y[EVERY + at])
     return y
 
 
@@ -247,13 +248,19 @@ def cubic(distance, a):
     return a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a if d < 2 else 0.0
 
 
-def resize_matrix(n, places, mode, cubic_a, exclude_outside):
-    """Rows of weights over n inputs, one per place (a Fraction; for nearest an integer)."""
+def resize_matrix(n, places, mode, cubic_a, exclude_outside, stretch=Fraction(1)):
+    """Rows of weights over n inputs, one per place (a Fraction; for nearest an integer). Antialiased: of the kernel
+    stretched, not normalised."""
     matrix = np.zeros((len(places), n))
     for row, place in zip(matrix, places):
         floor = place.numerator // place.denominator
         if mode == "nearest":
             weights = {floor: 1.0}
+        elif mode.endswith("antialias"):
+            reach = 2 * int(stretch) + 3
+            distances = {k: float((k - place) / stretch) for k in range(floor - reach, floor + reach)}
+            weights = {k: cubic(d, cubic_a) if mode.startswith("cubic") else max(0, 1 - abs(d))
+                       for k, d in distances.items() if 0 <= k < n or not exclude_outside}
         elif mode == "linear":
             weights = {floor: float(1 - (place - floor)), floor + 1: float(place - floor)}
         else:
@@ -276,15 +283,18 @@ def along(x, matrix, axis):
     return np.moveaxis(y, 0, axis)
 
 
+def map_matrix(n, m, map, mode, cubic_a, exclude_outside):
+    places = [Fraction(map[0] * o + map[1], map[2]) for o in range(m)]
+    return resize_matrix(n, places, mode, cubic_a, exclude_outside, max(Fraction(map[0], map[2]), Fraction(1)))
+
+
 def resample(x, axis, size, map, mode, cubic_a, exclude_outside):
-    places = [Fraction(map[0] * o + map[1], map[2]) for o in range(size)]
-    return along(x, resize_matrix(x.shape[axis], places, mode, cubic_a, exclude_outside), axis)
+    return along(x, map_matrix(x.shape[axis], size, map, mode, cubic_a, exclude_outside), axis)
 
 
 def resample_grad(g, axis, size, map, mode, cubic_a, exclude_outside):
-    places = [Fraction(map[0] * o + map[1], map[2]) for o in range(g.shape[axis])]
-    return np.moveaxis(np.tensordot(resize_matrix(size, places, mode, cubic_a, exclude_outside).T,
-                                    np.moveaxis(g, axis, 0), 1), 0, axis)
+    matrix = map_matrix(size, g.shape[axis], map, mode, cubic_a, exclude_outside)
+    return np.moveaxis(np.tensordot(matrix.T, np.moveaxis(g, axis, 0), 1), 0, axis)
 
 
 def resize_places(n, m, scale, mode, coordinates, rounding):
@@ -312,8 +322,12 @@ def resize(x, size, mode, coordinates, rounding, cubic_a, exclude_outside):
     leading = x.ndim - len(size)
     for k, m in enumerate(size):
         n = x.shape[leading + k]
-        found = resize_places(n, m, Fraction(m, max(n, 1)), mode, coordinates, rounding)
-        x = along(x, resize_matrix(n, found, mode, cubic_a, exclude_outside), leading + k)
+        scale = Fraction(m, max(n, 1))
+        found = resize_places(n, m, scale, mode, coordinates, rounding)
+        matrix = resize_matrix(n, found, mode, cubic_a, exclude_outside, max(1 / scale, Fraction(1)))
+        if mode.endswith("antialias"):
+            matrix /= matrix.sum(axis=1, keepdims=True)
+        x = along(x, matrix, leading + k)
     return x
 
 

@@ -82,10 +82,16 @@ def resizings(rng):
                 attrs = {"mode": mode, "coordinates": coordinates, "rounding": rounding, "cubic_a": -0.5}
                 x = rng.uniform(-1, 1, (1, 2) + shape)
                 yield case("resize", ref_window.resize, [x], size=size, exclude_outside=mode == "cubic" and len(size) == 2, **attrs)
-    for mode in ("nearest", "linear", "cubic"):
+    for mode, coordinates, exclude in itertools.product(("linear", "cubic"), ("half_pixel", "asymmetric"), (False, True)):
+        for shape, size in (((5, 4), [8, 3]), ((16,), [3]), ((9, 1), [1, 4]), ((3, 20, 6), [6, 7, 2])):
+            attrs = {"mode": mode + "_antialias", "coordinates": coordinates, "rounding": "floor", "cubic_a": -0.5}
+            x = rng.uniform(-1, 1, (1, 2) + shape)
+            yield case("resize", ref_window.resize, [x], size=size, exclude_outside=exclude, **attrs)
+    for mode, exclude in (("nearest", False), ("linear", False), ("cubic", False),
+                          ("linear_antialias", False), ("cubic_antialias", True), ("cubic_antialias", False)):
         for a, b, c in ((1, -1, 4), (10, -2, 14), (4, 0, 6), (0, 0, 1), (7, 3, 3), (2, -9, 5)):
             for n, m in ((5, 7), (7, 5), (1, 3), (9, 2)):
-                attrs = {"axis": 1, "map": [a, b, c], "mode": mode, "cubic_a": -0.75, "exclude_outside": False}
+                attrs = {"axis": 1, "map": [a, b, c], "mode": mode, "cubic_a": -0.75, "exclude_outside": exclude}
                 yield case("resample", ref_window.resample, [rng.uniform(-1, 1, (2, n))], size=m, **attrs)
                 yield case("resample_grad", ref_window.resample_grad, [rng.uniform(-1, 1, (2, m))], size=n, **attrs)
 

@@ -98,6 +98,29 @@ TEST(MathOnDevice, PairsOfEdges) {
   ExpectClose({{"atan2", 6}, {"hypot", 6}, {"copysign", 0}, {"mod", 2}, {"rem", 0}, {"floor_div", 2}, {"pow", 40}}, x);
 }
 
+// In f64 to the bit, also where the quotient has hundreds of digits and where numbers are subnormal.
+TEST(MathOnDevice, RemaindersOfF64EqualTheEvaluator) {
+  if (!TheTarget().has("shader_float64")) GTEST_SKIP() << "the device has no f64";
+  std::vector<double> a, b;
+  for (double x : {0.0, -0.0, 1.0, -1.0, 0.1, -7.0, 5.5, 1e15, -1e18, 1e300, 1.7e308, 5e-324, -3e-310, 1e-300,
+                   double(INFINITY), double(NAN)}) {
+    for (double y : {0.0, 1.0, -1.0, 0.1, 3.0, -2.5, 1e-5, 7e17, -1e-300, 1.7e308, 5e-324, 3e-320, double(INFINITY),
+                     -double(INFINITY), double(NAN)}) {
+      a.push_back(x);
+      b.push_back(y);
+    }
+  }
+  const TensorType type{kF64, {static_cast<int64_t>(a.size())}};
+  const std::vector<const char*> ops = {"rem", "mod", "floor_div"};
+  ForEach(ops, {TensorOf(type, a), TensorOf(type, b)}, [&](size_t op, const HostTensor& got, const HostTensor& want) {
+    for (int64_t i = 0; i < type.elements(); ++i) {
+      const double x = got.at(i).f(), y = want.at(i).f();
+      EXPECT_TRUE((std::isnan(x) && std::isnan(y)) || (x == y && std::signbit(x) == std::signbit(y)))
+          << ops[op] << "(" << a[i] << ", " << b[i] << ") = " << x << ", expected " << y;
+    }
+  });
+}
+
 // N1, of all activations: finite for finite arguments, and close to f64 wherever that is within the range of f32.
 TEST(MathOnDevice, N1ActivationsAreFinite) {
   const std::vector<double> x = {0,     0.5, -0.5, 3,   -3,   13.24, -13.24, 20.6,

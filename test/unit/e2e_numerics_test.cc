@@ -1,6 +1,8 @@
 // LABELS: vulkan
 // Numbers, shapes and gradients that other systems were reported to get wrong, on the device: one test per report, by
 // its number (N numerics, S shapes, G gradients).
+#include <algorithm>
+
 #include "test/unit/e2e_tools.h"
 
 namespace agc::test {
@@ -118,12 +120,102 @@ TEST(Numerics, N7MaximumMinimumReluAndReductionsPropagateNan) {
   }
 }
 
+// Rows of equal logits, small and large, one that is far above the rest, and one of which nothing is left.
+TEST(Numerics, N9SoftmaxOfThousandsOfHalves) {
+  constexpr int64_t n = 4096;
+  const Program p = Traced([](Trace& t) {
+    const agc::Tensor x = t.Input("x", kF16, {4, n}), mask = t.Input("mask", kBool, {4, n});
+    const agc::Tensor y = Softmax(x), masked = MaskedSoftmax(x, mask);
+    t.Output("y", y);
+    t.Output("sums", ReduceSum(y, {1}));
+    t.Output("masked", ReduceSum(masked, {1}));
+    t.Output("slope", Gradient(ReduceSum(masked * masked), x));
+  });
+  HostTensor x = HostTensor::Zeros({kF16, {4, n}}), mask = HostTensor::Zeros({kBool, {4, n}});
+  for (int64_t i = 0; i < 4 * n; ++i) {
+    const double row[] = {0, 1e4, i == 2 * n + 5 ? 60000.0 : -60000.0, 3};
+    x.set(i, Scalar::Float(kF16, row[i / n]));
+    mask.set(i, Scalar::Int(kBool, i < 3 * n ? 1 : 0));
+  }
+  const EvalInputs in = Given({{"x", x}, {"mask", mask}});
+  EXPECT_THAT(RunAs(p, in, "sums"), ElementsAre(1, 1, 1, 1));
+  EXPECT_THAT(RunAs(p, in, "masked"), ElementsAre(1, 1, 1, 0));
+  const std::vector<double> y = RunAs(p, in, "y");
+  EXPECT_EQ(y[0], 1.0 / n);
+  EXPECT_EQ(y[n], 1.0 / n);
+  EXPECT_EQ(y[2 * n + 5], 1);
+  for (double v : RunAs(p, in, "slope")) ASSERT_TRUE(std::isfinite(v));
+}
+
 TEST(Numerics, N11RoundsHalvesToEven) {
   const Program p = Traced([](Trace& t) { t.Output("y", Round(t.Input("x", kF32, {6}))); });
   const EvalInputs in = Given({{"x", Vector({0.5, 1.5, 2.5, -0.5, -1.5, 2.4999998})}});
   const std::vector<double> y = RunAs(p, in, "y");
   EXPECT_THAT(y, ElementsAre(0, 2, 2, 0, -2, 2));
   EXPECT_TRUE(std::signbit(y[3]));
+}
+
+// What is only moved keeps its bits on every way through kernels; sums of squares are taken in the dtype asked for.
+TEST(Numerics, N13CopiesKeepTheirBits) {
+  const Program p = Traced([](Trace& t) {
+    const agc::Tensor x = t.Input("x", kF32, {1, 6, 4, 5});
+    const agc::Tensor moved = Reshape(Transpose(Concat({x, Flip(x, {3})}, 1), {0, 2, 3, 1}), {4, 5, 12});
+    t.Output("moved", Where(Less(moved, 2.0), moved, -moved));
+    t.Output("taken", Take(x, Iota(t.builder(), kI32, {6}), 1));
+    t.Output("lrn", Lrn(x, {.size = 5, .alpha = 0.5}));
+  });
+  EvalInputs in = RandomInputs(p, p.graphs[0], -1, 1);
+  in.params["x"].set(0, Scalar::Float(kF32, 0.5569));
+  const EvalResult got = OnDevice(p, "g", in), want = Evaluated(p, "g", in);
+  for (const char* name : {"moved", "taken"})
+    EXPECT_TRUE(got.outputs.at(name).bytes == Evaluated(p, "g", in, EvalMode::kExact).outputs.at(name).bytes) << name;
+  EXPECT_EQ(Difference(got, want, 2e-6), "");
+}
+
+// The place that a position beyond the border stands for; -1: none.
+int64_t Inside(const std::string& mode, int64_t k, int64_t n) {
+  if (mode == "edge") return std::clamp<int64_t>(k, 0, n - 1);
+  if (mode == "wrap") return (k + n) % n;
+  if (mode == "reflect") return k < 0 ? -k : k < n ? k : 2 * (n - 1) - k;
+  return k < 0 || k >= n ? -1 : k;
+}
+
+// N15 in every mode of the border: sums of 3x3 neighbours and their gradients. Nothing is read outside, which the loop
+// executor and the validation layer check.
+TEST(Numerics, N15NeighboursBeyondTheBorder) {
+  constexpr int64_t n = 256;
+  for (const std::string mode : {"zero", "edge", "wrap", "reflect"}) {
+    const Program p = Traced([&](Trace& t) {
+      const agc::Tensor x = t.Input("x", kF32, {n, n}), w = t.Input("w", kF32, {n, n});
+      const PadMode by = mode == "edge" ? PadMode::kEdge : mode == "wrap" ? PadMode::kWrap : PadMode::kReflect;
+      const agc::Tensor padded = mode == "zero" ? Pad(x, 0, {1, 1}, {1, 1}) : Pad(x, by, {1, 1}, {1, 1});
+      agc::Tensor sum = FullLike(x, 0);
+      for (int64_t k = 0; k < 9; ++k) sum = sum + Slice(padded, {k / 3, k % 3}, {k / 3 + n, k % 3 + n}, {});
+      t.Output("sum", sum);
+      t.Output("slope", Gradient(ReduceSum(sum * w), x));
+      if (mode != "zero") return;
+      const agc::Tensor ones = Full(t.builder(), {kF32, {1, 1, 3, 3}}, 1);
+      t.Output("conv", Reshape(Conv2d(Reshape(x, {1, 1, n, n}), ones, {.pad = {1, 1, 1, 1}}), {n, n}));
+    });
+    const EvalInputs in = RandomInputs(p, p.graphs[0], -1, 1);
+    const HostTensor &x = in.params.at("x"), &w = in.params.at("w");
+    std::vector<double> sum(n * n), slope(n * n);
+    for (int64_t at = 0; at < n * n; ++at) {
+      for (int64_t k = 0; k < 9; ++k) {
+        const int64_t i = Inside(mode, at / n + k / 3 - 1, n), j = Inside(mode, at % n + k % 3 - 1, n);
+        if (i < 0 || j < 0) continue;
+        sum[at] += x.at(i * n + j).f();
+        slope[i * n + j] += w.at(at).f();
+      }
+    }
+    const EvalResult got = OnDevice(p, "g", in);
+    EXPECT_LE(ErrorOf(got.outputs.at("sum"), TensorOf({kF64, {n, n}}, sum)), 2e-6) << mode;
+    EXPECT_LE(ErrorOf(got.outputs.at("slope"), TensorOf({kF64, {n, n}}, slope)), 2e-6) << mode;
+    EXPECT_EQ(Difference(Executed(p, "g", in), got, 1e-6), "") << mode;
+    if (mode == "zero") {
+      EXPECT_LE(ErrorOf(got.outputs.at("conv"), TensorOf({kF64, {n, n}}, sum)), 2e-6);
+    }
+  }
 }
 
 TEST(Numerics, S1NothingIsLegal) {
@@ -153,6 +245,33 @@ TEST(Numerics, S1NothingIsLegal) {
   EXPECT_EQ(m.status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+// Sides padded apart, by rule, by one number; dilation along one axis; depthwise; transposed. All with gradients.
+TEST(Numerics, S2ConvolutionsOfEveryForm) {
+  const Program p = Traced([](Trace& t) {
+    const agc::Tensor x = t.Input("x", kF32, {2, 4, 9, 11}), w = t.Input("w", kF32, {6, 4, 3, 2});
+    const agc::Tensor d = t.Input("d", kF32, {4, 1, 3, 3}), l = t.Input("l", kF32, {2, 4, 7}),
+                      v = t.Input("v", kF32, {4, 3, 4});
+    const std::pair<const char*, agc::Tensor> all[] = {
+        {"sides", Conv(x, w, {.pad = {1, 0, 2, 1}})},
+        {"same", Conv(x, w, {.stride = {2}, .auto_pad = AutoPad::kSameUpper})},
+        {"one", Conv(x, w, {.pad = {1}})},
+        {"dilated", Conv(x, w, {.pad = {0, 2, 0, 2}, .dilation = {1, 4}})},
+        {"depthwise", Conv(x, d, {.stride = {2}, .pad = {1}, .groups = 4})},
+        {"transposed", ConvTranspose(l, v, {.stride = {2}, .pad = {1}})},
+    };
+    for (const auto& [name, y] : all) {
+      t.Output(name, y);
+      t.Output(absl::StrCat(name, "_dx"), Gradient(ReduceSum(Square(y)), y.rank() == 3 ? l : x));
+    }
+  });
+  const EvalInputs in = RandomInputs(p, p.graphs[0], -1, 1);
+  const EvalResult got = OnDevice(p, "g", in, {.abi = BufferAbi::kAddresses});
+  EXPECT_EQ(ToString(got.outputs.at("sides").type), "f32[2,6,10,11]");
+  EXPECT_EQ(ToString(got.outputs.at("same").type), "f32[2,6,5,6]");
+  EXPECT_EQ(ToString(got.outputs.at("transposed").type), "f32[2,3,14]");
+  EXPECT_EQ(Difference(got, Evaluated(p, "g", in), 2e-5), "");
+}
+
 TEST(Numerics, S3SoftmaxOverAnyAxis) {
   for (int64_t axis : {0, 1, 2, 3, -2}) {
     const Program p = Traced([&](Trace& t) {
@@ -163,6 +282,45 @@ TEST(Numerics, S3SoftmaxOverAnyAxis) {
     const EvalInputs in = RandomInputs(p, p.graphs[0], -9, 9);
     EXPECT_THAT(RunAs(p, in, "sums"), Each(testing::DoubleNear(1, 1e-6)));
     EXPECT_EQ(Difference(OnDevice(p, "g", in), Evaluated(p, "g", in), 2e-6), "");
+  }
+}
+
+// A table of vectors at positions of two axes, whose neighbours fuse.
+TEST(Numerics, S6TakenRowsBesideFusedOps) {
+  const Program p = Traced([](Trace& t) {
+    const agc::Tensor table = t.Input("table", kF32, {10, 8}), at = t.Input("at", kI32, {3, 5});
+    const agc::Tensor w = t.Input("w", kF32, {8, 8}), x = t.Input("x", kF32, {3, 5, 8}), b = t.Input("b", kF32, {8});
+    const agc::Tensor y = Relu(Take(table, at) + Matmul(x, w) + b);
+    const agc::Tensor z = LayerNorm(y, b, b) * Take(table, Reshape(Slice(at, {0, 0}, {3, 1}, {}), {3, 1}));
+    t.Output("z", z);
+    t.Output("slope", Gradient(ReduceSum(z * x), table));
+  });
+  EvalInputs in = RandomInputs(p, p.graphs[0], -1, 1);
+  in.params["at"] = Random({kI32, {3, 5}}, -10, 9, 7);
+  EXPECT_EQ(Difference(OnDevice(p, "g", in), Evaluated(p, "g", in), 1e-5), "");
+}
+
+// A graph per length in one bundle: each is compiled once, and every run has its own.
+TEST(Numerics, S9EightLengthsInTurn) {
+  Module m("m");
+  for (int64_t n = 1; n <= 8; ++n) {
+    m.Graph(absl::StrCat("length", n), [&](Trace& t) {
+      const agc::Tensor x = t.Input("x", kF32, {n, 4}), w = t.Input("w", kF32, {4, 4});
+      t.Output("y", Matmul(Softmax(Matmul(x, T(x))), Matmul(x, w)));
+    });
+  }
+  ASSERT_TRUE(m.status().ok()) << m.status();
+  const Program p = Clone(m.program());
+  const absl::StatusOr<rt::Bundle> bundle = CompileProgram(Clone(p), TheTarget(), {.abi = BufferAbi::kAddresses});
+  ASSERT_TRUE(bundle.ok()) << bundle.status();
+  absl::StatusOr<rt::Session> session = LoadOnDevice(*bundle);
+  ASSERT_TRUE(session.ok()) << session.status();
+  for (int round = 0; round < 2; ++round) {
+    for (const Graph& graph : p.graphs) {
+      const EvalInputs in = RandomInputs(p, graph, -1, 1, static_cast<uint32_t>(round + 1));
+      const EvalResult got = Checked(RunSession(*session, p, graph, in));
+      EXPECT_EQ(Difference(got, Evaluated(p, graph.name, in), 1e-6), "") << graph.name;
+    }
   }
 }
 

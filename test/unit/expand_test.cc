@@ -1,5 +1,5 @@
-// Expansions of scalar ops into exact ops: their largest errors against the C library in long double, division and
-// square roots to the last bit, the values at the edges, and whole expressions.
+// Expansions of scalar ops into exact ops: their largest errors against the C library in long double, division, square
+// roots and remainders to the last bit, the values at the edges, and whole expressions.
 #include <cmath>
 #include <limits>
 #include <random>
@@ -167,6 +167,23 @@ TEST(Expand, DivisionAndRootsAreRoundedCorrectly) {
       ASSERT_TRUE(SameBits<T>(quotients[k], x[0][k] / x[1][k])) << x[0][k] << " / " << x[1][k] << " = " << quotients[k];
       ASSERT_TRUE(SameBits<T>(roots[k], std::sqrt(x[0][k]))) << "sqrt " << x[0][k] << " = " << roots[k];
     }
+  };
+  check(float{});
+  check(double{});
+}
+
+// Also of quotients with hundreds of digits, and of subnormal numbers.
+TEST(Expand, RemaindersAreExact) {
+  const auto check = [](auto zero) {
+    using T = decltype(zero);
+    Expansion<T> rem("rem");
+    auto x = Operands<T>(2, 60000, 3);
+    for (size_t k = 0; k < x[0].size(); k += 5) x[1][k] = std::numeric_limits<T>::denorm_min() * static_cast<T>(k + 1);
+    for (size_t k = 1; k < x[0].size(); k += 5)
+      x[0][k] = x[1][k] * static_cast<T>(k);  // multiples, most of them rounded
+    const std::vector<T> got = rem(x);
+    for (size_t k = 0; k < got.size(); ++k)
+      ASSERT_TRUE(SameBits<T>(got[k], std::fmod(x[0][k], x[1][k]))) << x[0][k] << " rem " << x[1][k] << " = " << got[k];
   };
   check(float{});
   check(double{});

@@ -270,6 +270,29 @@ TEST(Custom, GradientsMatchDifferencesToSecondOrder) {
                              {Numbers({2}, {-1, 0.5}), Numbers({2}, {3, 4})}));
 }
 
+// Forward mode transposes the given gradient, and takes one that is not linear in the cotangent as it is at 1.
+TEST(Custom, TangentsComeFromTheGivenGradient) {
+  const CustomVjp doubled(
+      "doubled", [](TensorSpan x) { return x[0] * x[1]; },
+      [](TensorSpan x, Tensor, Tensor g) {
+        return Tensors{g * x[1] * 2.0, g * x[0] * 2.0};
+      });
+  const CustomVjp clipped(
+      "clipped", [](TensorSpan x) { return x[0] * 1.0; },
+      [](TensorSpan, Tensor, Tensor g) { return Tensors{Clamp(g * 4.0, -5, 5)}; });
+  const auto r = RunTrace(
+      [&](Trace& t) {
+        const Tensor x = t.Input("x", kF64, {2}), y = t.Input("y", kF64, {2}), u = t.Input("u", kF64, {2});
+        t.Output("t", Jvp(doubled({x, y}), x, u));
+        t.Output("both", Jvp({doubled({x, y})}, {x, y}, {u, u})[0]);
+        t.Output("clipped", Jvp(clipped({x}), x, u * 100.0));
+      },
+      {{"x", Numbers({2}, {1, 2})}, {"y", Numbers({2}, {3, 4})}, {"u", Numbers({2}, {1, -1})}});
+  EXPECT_THAT(r.at("t"), ElementsAre(6, -8));
+  EXPECT_THAT(r.at("both"), ElementsAre(8, -12));
+  EXPECT_THAT(r.at("clipped"), ElementsAre(400, -400));
+}
+
 TEST(Custom, AWrongGradientIsSeen) {
   const CustomVjp wrong(
       "wrong", [](TensorSpan x) { return x[0] * x[0]; },

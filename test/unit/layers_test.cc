@@ -1,5 +1,6 @@
 // Layers and optimisers of the C++ API on the host evaluators: what states they declare and how those move.
 #include <cmath>
+#include <map>
 #include <random>
 
 #include "compiler/agc.h"
@@ -121,6 +122,65 @@ TEST(Layers, ShapesAndStates) {
   EXPECT_THAT(NumbersOf(s.Run("g").outputs.at("a")), testing::Contains(2));
 }
 
+// Types of states and results of convolutions over one, two and three axes, and that each is the op on its states: with
+// weights of 1 an output counts the elements below it.
+TEST(Layers, Convolutions) {
+  Module m("m");
+  m.Graph("g", [](Trace& t) {
+    const Tensor x = t.Input("x", kF32, {2, 4, 9}), y = t.Input("y", kF32, {2, 4, 5, 6}),
+                 z = t.Input("z", kF32, {1, 2, 4, 5, 6});
+    t.Output("one", nn::Conv1d{.name = "one", .in = 4, .out = 6, .stride = 2, .pad = 1, .groups = 2}(x));
+    t.Output("two", nn::Conv2d{.name = "two", .in = 4, .out = 3, .kernel = 2, .dilation = 2, .bias = false}(y));
+    t.Output("three", nn::Conv3d{.name = "three", .in = 2, .out = 4, .kernel = 2, .stride = 2, .groups = 2}(z));
+    t.Output("transposed",
+             nn::ConvTranspose2d{
+                 .name = "transposed", .in = 4, .out = 2, .stride = 2, .pad = 1, .output_pad = 1, .groups = 2}(y));
+  });
+  ASSERT_TRUE(m.status().ok()) << m.status();
+  std::map<std::string, std::string> types;
+  for (const StateDef& s : m.program().states) types[s.name] = ToString(s.type);
+  const std::map<std::string, std::string> expected = {
+      {"one.weight", "f32[6,2,3]"},       {"one.bias", "f32[6]"},   {"two.weight", "f32[3,4,2,2]"},
+      {"three.weight", "f32[4,1,2,2,2]"}, {"three.bias", "f32[4]"}, {"transposed.weight", "f32[4,1,3,3]"},
+      {"transposed.bias", "f32[2]"}};
+  EXPECT_EQ(types, expected);
+  EXPECT_NEAR(m.program().FindState("one.weight")->init.b, 1 / std::sqrt(2.0 * 3), 1e-12);
+  EXPECT_NEAR(m.program().FindState("transposed.weight")->init.b, 1 / 3.0, 1e-12);
+  Steps s(m);
+  for (const StateDef& state : m.program().states)
+    s.in.states[state.name] = TensorOf(state.type, {state.type.rank() == 1 ? 0.5 : 1});
+  s.in.params["x"] = TensorOf({kF32, {2, 4, 9}}, {1});
+  s.in.params["y"] = TensorOf({kF32, {2, 4, 5, 6}}, {1});
+  s.in.params["z"] = TensorOf({kF32, {1, 2, 4, 5, 6}}, {1});
+  const EvalResult r = s.Run("g");
+  const auto type = [&](const char* name) { return ToString(r.outputs.at(name).type); };
+  EXPECT_EQ(type("one"), "f32[2,6,5]");
+  EXPECT_EQ(type("two"), "f32[2,3,3,4]");
+  EXPECT_EQ(type("three"), "f32[1,4,2,2,3]");
+  EXPECT_EQ(type("transposed"), "f32[2,2,10,12]");
+  const Numbers one = NumbersOf(r.outputs.at("one")), transposed = NumbersOf(r.outputs.at("transposed"));
+  EXPECT_THAT(Numbers(one.begin(), one.begin() + 5), ElementsAre(4.5, 6.5, 6.5, 6.5, 4.5));
+  EXPECT_THAT(NumbersOf(r.outputs.at("two")), Each(16));
+  EXPECT_THAT(NumbersOf(r.outputs.at("three")), Each(8.5));
+  // Two channels a group; along an axis an even place meets one tap, an odd one two.
+  EXPECT_THAT(Numbers(transposed.begin(), transposed.begin() + 4), ElementsAre(2.5, 4.5, 2.5, 4.5));
+  EXPECT_THAT(Numbers(transposed.begin() + 12, transposed.begin() + 16), ElementsAre(4.5, 8.5, 4.5, 8.5));
+}
+
+TEST(Layers, ConvolutionsOfWrongInputs) {
+  Module m("m");
+  m.Graph("g", [](Trace& t) {
+    const Tensor x = t.Input("x", kF32, {2, 3, 9});
+    nn::Conv1d{.name = "one", .in = 4, .out = 2}(x);
+    nn::Conv3d{.name = "three", .in = 3, .out = 2}(x);
+    nn::ConvTranspose2d{.name = "transposed", .in = 3, .out = 2}(x);
+  });
+  const std::string message(m.status().message());
+  EXPECT_THAT(message, HasSubstr("one: input is f32[2,3,9], expected [n,4,l]"));
+  EXPECT_THAT(message, HasSubstr("three: input is f32[2,3,9], expected [n,3,d,h,w]"));
+  EXPECT_THAT(message, HasSubstr("transposed: input is f32[2,3,9], expected [n,3,h,w]"));
+}
+
 TEST(Layers, WrongInputs) {
   Module m("m");
   m.Graph("g", [&](Trace& t) {
@@ -204,6 +264,22 @@ TEST(Optimisers, AdamAndAdamW) {
                optim::AdamW({.lr = lr, .beta2 = 0.99, .epsilon = 1e-3, .weight_decay = 0.5}).Minimize(loss);
              }),
              Expected([](double w, double g, int t, double* m) { return w - kLr * (AdamStep(g, t, m) + 0.5 * w); }));
+}
+
+// The first step of a constant gradient is the learning rate, however near to 1 the decays are; so are later ones.
+TEST(Optimisers, AdamCorrectsItsBiasToTheLastDigits) {
+  Module m("m");
+  m.Graph("step", [&](Trace& t) {
+    const Tensor w = State(t.builder(), "w", {kF32, {}}, {}, true);
+    optim::Adam({.lr = t.Param("lr", kF32), .beta1 = 0.9, .beta2 = 0.99999, .epsilon = 0}).Minimize(w * 3.0);
+  });
+  Steps s(m);
+  s.in.params["lr"] = TensorOf({kF32, {}}, {1});
+  s.in.states["w"] = TensorOf({kF32, {}}, {0});
+  for (int t = 1; t <= 3; ++t) {
+    s.Run("step");
+    EXPECT_NEAR(s.State("w")[0], -t, 1e-6 * t) << t;
+  }
 }
 
 TEST(Optimisers, RmsPropAdagradAndLion) {

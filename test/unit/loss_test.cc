@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "absl/functional/function_ref.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "test/unit/value_scene.h"
@@ -17,6 +18,70 @@ using Numbers = std::vector<double>;
 
 constexpr DType F16 = DType::kF16, F32 = DType::kF32, I32 = DType::kI32, U8 = DType::kU8;
 constexpr double kInf = std::numeric_limits<double>::infinity();
+
+// Every path of `steps` frames over the classes, with the labels that it collapses to: repeats merged, blanks dropped.
+void ForEachPath(int steps, int classes, int blank,
+                 absl::FunctionRef<void(const std::vector<int>&, const Numbers&)> f) {
+  std::vector<int> path(static_cast<size_t>(steps), 0);
+  for (size_t at = 0; at < path.size();) {
+    Numbers labels;
+    for (size_t t = 0; t < path.size(); ++t) {
+      if (path[t] != blank && (t == 0 || path[t] != path[t - 1])) labels.push_back(path[t]);
+    }
+    f(path, labels);
+    for (at = 0; at < path.size() && ++path[at] == classes; ++at) path[at] = 0;
+  }
+}
+
+TEST(Ctc, EqualsTheSumOverAllAlignments) {
+  constexpr int kSteps = 5, kClasses = 3;
+  const std::vector<Numbers> targets = {{}, {1}, {2}, {1, 2}, {1, 1}, {2, 1, 2}, {1, 2, 2, 1}};
+  for (int blank : {0, 2}) {
+    for (const Numbers& target : targets) {
+      for (int steps = 0; steps <= kSteps; ++steps) {
+        ValueScene s;
+        Numbers scores, padded = target;
+        for (int k = 0; k < kSteps * kClasses; ++k) scores.push_back(std::sin(7.0 * k) - 1);
+        for (double& label : padded) label = blank == 2 ? label - 1 : label;
+        const Numbers wanted = padded;
+        padded.resize(4, 1);
+        const Value x = s.Input({DType::kF64, {kSteps, 1, kClasses}}, scores), labels = s.Input({I32, {1, 4}}, padded);
+        const Value loss = Ctc(x, labels, s.Input({I32, {1}}, {static_cast<double>(steps)}),
+                               s.Input({I32, {1}}, {static_cast<double>(target.size())}),
+                               {.blank = blank, .reduction = Reduction::kSum});
+        double sum = 0;
+        Numbers slope(scores.size(), 0);
+        ForEachPath(steps, kClasses, blank, [&](const std::vector<int>& path, const Numbers& collapsed) {
+          if (collapsed != wanted) return;
+          double p = 0;
+          for (int t = 0; t < steps; ++t) p += scores[static_cast<size_t>(t * kClasses + path[t])];
+          sum += std::exp(p);
+          for (int t = 0; t < steps; ++t) slope[static_cast<size_t>(t * kClasses + path[t])] -= std::exp(p);
+        });
+        if (steps == 0 && target.empty()) sum = 1;  // the empty path
+        const Numbers got = s.Run(loss), d = s.Slope(loss, x);
+        EXPECT_THAT(got, ElementsAre(sum > 0 ? DoubleNear(-std::log(sum), 1e-9) : testing::DoubleEq(kInf)));
+        for (size_t k = 0; k < d.size(); ++k) EXPECT_NEAR(d[k], sum > 0 ? slope[k] / sum : 0, 1e-9) << k;
+      }
+    }
+  }
+}
+
+// Labels that do not fit into the steps, and classes that cannot be.
+TEST(Ctc, ImpossibleLabelsCostInfinityOrNothing) {
+  ValueScene s;
+  const Value x = s.Input({F32, {2, 2, 3}}, {-1, -1, -1, -kInf, -1, -1, -1, -1, -1, -kInf, -kInf, -1});
+  const Value labels = s.Input({I32, {2, 2}}, {1, 1, 2, 1}), steps = s.Input({I32, {2}}, {2});
+  const Value each = Ctc(x, labels, steps, steps, {.reduction = Reduction::kNone});
+  EXPECT_THAT(s.Run(each), ElementsAre(kInf, kInf));
+  const Value mean = Ctc(x, labels, steps, s.Input({I32, {2}}, {1, 1}), {.zero_infinity = true});
+  const Value zero = Ctc(x, labels, steps, steps, {.zero_infinity = true});
+  EXPECT_THAT(s.Run(zero), ElementsAre(0));
+  EXPECT_THAT(s.Slope(zero, x), Each(0));
+  // 1 in two frames: 11, 01 and 10; 2 in two frames, the last of which can be 2 alone: 22.
+  EXPECT_THAT(s.Run(mean), ElementsAre(DoubleNear(((2 - std::log(3)) + 2) / 2, 1e-6)));
+  for (double v : s.Slope(mean, x)) EXPECT_TRUE(std::isfinite(v));
+}
 
 TEST(CrossEntropy, IgnoredRowsCountForNothing) {
   ValueScene s;

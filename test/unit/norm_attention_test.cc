@@ -8,6 +8,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ir/build_math.h"
+#include "ir/build_shape.h"
 #include "test/unit/value_scene.h"
 
 namespace agc {
@@ -112,6 +114,37 @@ TEST(Norm, ZeroRowsOfNormalizeStayZero) {
     EXPECT_THAT(Numbers(values.begin(), values.begin() + 3), Each(0));
     EXPECT_NEAR(values[5], p == 1 ? 4.0 / 7 : 0.8, 1e-6);
     ExpectFinite(s.Slope(y, x), "gradient");
+  }
+}
+
+// f16 and bf16 have the range of f32. In f32 squares overflow and vanish as in numpy and torch, which do not scale
+// either: infinite or 0, with a gradient of 0, and never NaN.
+TEST(Norm, SquaresAreSummedInF32WithoutScaling) {
+  for (DType dtype : {F16, BF16}) {
+    ValueScene s;
+    const Value x = s.Input({dtype, {4}}, {12000, -16000, 0, 0}), one = s.Input({dtype, {4}}, {1});
+    EXPECT_NEAR(s.Run(ReduceL2(x))[0], 20000, 100);
+    EXPECT_NEAR(s.Run(ReduceNorm(x, 2))[0], 20000, 100);
+    EXPECT_NEAR(s.Run(ReduceNorm(x, 3))[0], 17983, 100);
+    EXPECT_NEAR(s.Run(LpNormalize(x))[1], -0.8, 2e-3);
+    EXPECT_NEAR(s.Run(RmsNorm(x, one))[0], 1.2, 5e-3);
+    EXPECT_NEAR(s.Run(ReduceStd(x))[0], std::sqrt(99e6), 100);
+    const Value small = s.Input({dtype, {2}}, {3e-5, -4e-5});
+    EXPECT_NEAR(s.Run(LpNormalize(small))[0], 0.6, 2e-2);
+  }
+  for (double size : {1e30, 1e-30}) {
+    ValueScene s;
+    const Value x = s.Input({F32, {4}}, {3 * size, -4 * size, 0, 0}), one = s.Input({F32, {4}}, {1});
+    EXPECT_THAT(s.Run(ReduceL2(x)), ElementsAre(size > 1 ? kInf : 0));
+    EXPECT_THAT(s.Slope(ReduceL2(x), x), Each(0));
+    if (size > 1) {
+      EXPECT_THAT(s.Run(RmsNorm(x, one)), Each(0));
+    }
+    for (const Value& y : {LpNormalize(x), RmsNorm(x, one)}) {
+      ExpectFinite(s.Run(y), "value");
+      ExpectFinite(s.Slope(y, x), "gradient");
+    }
+    EXPECT_NEAR(s.Run(Hypot(Slice(x, {0}, {1}, {}), Slice(x, {1}, {2}, {})))[0] / size, 5, 1e-5);  // the op that scales
   }
 }
 

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "test/unit/e2e_tools.h"
+#include "test/unit/value_scene.h"
 
 namespace agc::test {
 namespace {
@@ -151,6 +152,18 @@ TEST(Cumulative, LogarithmsOfSumsOfInfinities) {
   EXPECT_THAT(Numbers(y.at("exclusive")), ElementsAre(-kInfinity, -kInfinity, -kInfinity, 3, 3, 1000));
   EXPECT_THAT(Numbers(y.at("d")), ElementsAre(0, 0, 2, 0, 2, 0));
   EXPECT_THAT(Numbers(y.at("inf")), ElementsAre(1, kInfinity, kInfinity));
+}
+
+// Far from 0 an f32 has few digits behind the point, so that exponentials of differences to the result have few in all.
+TEST(Cumulative, GradientsOfLogarithmicSumsKeepTheirDigits) {
+  ValueScene s;
+  constexpr int64_t n = 2000;
+  V values;
+  for (int64_t k = 0; k < n; ++k) values.push_back(1000 + static_cast<double>(k * 7919 % 1009) * 0.004);
+  const Value x = s.Input({kF32, {n}}, values);
+  const Value d = agc::Gradient(ReduceSum(LogCumSumExp(x, 0)), x);
+  const V got = s.Run(d), want = s.Run(d, EvalMode::kDouble);
+  for (size_t k = 0; k < want.size(); ++k) EXPECT_NEAR(got[k] / want[k], 1, 5e-6) << k;
 }
 
 TEST(Cumulative, IntegersWrapAndFactorsOfZeroForget) {

@@ -64,6 +64,7 @@ std::vector<Case> Calls(DType t) {
       {"logsumexp", {x}, {{"axis", int64_t{1}}}, ""},
       {"dropout", {x, {U32, {2}}}, {{"stream", int64_t{1}}, {"rate", 0.5}}, ""},
       {"cross_entropy", {{t, {2, 3}}, {I32, {2}}}, {}, ""},
+      {"ctc", {{t, {4, 2, 3}}, {I32, {2, 2}}, {I32, {2}}, {I32, {2}}}, {}, ""},
       {"nll", {{t, {2, 3}}, {I32, {2}}}, {}, ""},
       {"mse", {x, x}, {}, ""},
       {"layer_norm", {x, row, row}, {}, ""},
