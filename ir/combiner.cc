@@ -20,9 +20,10 @@ Scalar Highest(int, DType t) {
   if (!IsSigned(t)) return Scalar::Int(t, -1);
   return Scalar::Int(t, static_cast<int64_t>(~(~uint64_t{0} << (SizeOf(t) * 8 - 1))));
 }
-// Component 1 is the position of the winner.
-Scalar ArgLowest(int c, DType t) { return c == 0 ? Lowest(c, t) : Zero(c, t); }
-Scalar ArgHighest(int c, DType t) { return c == 0 ? Highest(c, t) : Zero(c, t); }
+// Component 1 is the position of the winner, -1 where there is no element yet.
+Scalar None(DType t) { return Scalar::Of(t, -1); }
+Scalar ArgLowest(int c, DType t) { return c == 0 ? Lowest(c, t) : None(t); }
+Scalar ArgHighest(int c, DType t) { return c == 0 ? Highest(c, t) : None(t); }
 
 using In = absl::Span<const Expr>;
 using Out = absl::Span<Expr>;
@@ -38,8 +39,10 @@ Expr Better(absl::string_view than, Expr later, Expr earlier) {
   if (!IsFloat(later.dtype())) return better;
   return Or(better, And(Alu("isnan", {later}), Not(Alu("isnan", {earlier}))));
 }
+// Every element beats no element: it may equal the value that no element has.
 void MergeArg(absl::string_view than, In a, In b, Out out) {
-  const Expr wins = Better(than, b[0], a[0]);
+  const Expr none = Alu("lt", {a[1], Number(*a[1].pool, a[1].dtype(), 0)});
+  const Expr wins = Or(none, Better(than, b[0], a[0]));
   out[0] = Select(wins, b[0], a[0]);
   out[1] = Select(wins, b[1], a[1]);
 }
