@@ -56,16 +56,6 @@ void MergeAffine(In a, In b, Out out) {
   out[0] = a[0] * b[0];
   out[1] = b[1] + Select(Alu("eq", {b[0], zero}), zero, b[0] * a[1]);
 }
-// Count, mean and sum of squared deviations: Chan, Golub and LeVeque (1983), "Updating formulae", equation 2.1.
-void MergeWelford(In a, In b, Out out) {
-  ExprPool& pool = *a[0].pool;
-  const Expr zero = Number(pool, a[0].dtype(), 0), one = Number(pool, a[0].dtype(), 1);
-  const Expr n = a[0] + b[0], delta = b[1] - a[1];
-  const Expr share = Alu("div", {b[0], Select(Alu("gt", {n, zero}), n, one)});
-  out[0] = n;
-  out[1] = a[1] + delta * share;
-  out[2] = a[2] + b[2] + delta * delta * a[0] * share;
-}
 // Running maximum and sum of exponentials relative to it: Milakov and Gimelshein (2018), algorithm 3.
 void MergeSoftmax(In a, In b, Out out) {
   const Expr m = Alu("max", {a[0], b[0]});
@@ -105,11 +95,6 @@ constexpr Combiner kCombiners[] = {
      .identity = SoftmaxIdentity,
      .merge = MergeSoftmax,
      .doc = "Maximum and sum of exponentials relative to it."},
-    {.name = "welford",
-     .components = 3,
-     .identity = Zero,
-     .merge = MergeWelford,
-     .doc = "Count, mean and sum of squared deviations."},
 };
 
 }  // namespace

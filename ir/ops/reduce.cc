@@ -12,12 +12,21 @@ namespace {
 using enum OpClass;
 using Point = absl::InlinedVector<Expr, 6>;
 
-absl::StatusOr<Types> ReducedTypes(const OpCall& call) {
+absl::StatusOr<Types> OverAxes(const OpCall& call) {
   const TensorType& x = call.type(0);
-  AGC_RETURN_IF_ERROR(CheckNumber(call, 0));
   AGC_RETURN_IF_ERROR(CheckAxes(call, "axes", call.ints("axes"), x.rank()));
   return Types(
       TensorType{x.dtype, ReducedDims(x.dims, PositiveAxes(call.ints("axes"), x.rank()), call.flag("keep_dims"))});
+}
+
+absl::StatusOr<Types> ReducedTypes(const OpCall& call) {
+  AGC_RETURN_IF_ERROR(CheckNumber(call, 0));
+  return OverAxes(call);
+}
+
+absl::StatusOr<Types> LogicTypes(const OpCall& call) {
+  AGC_RETURN_IF_ERROR(CheckDType(call, 0, DType::kBool));
+  return OverAxes(call);
 }
 
 absl::StatusOr<Types> MeanTypes(const OpCall& call) {
@@ -161,6 +170,7 @@ constexpr AttrList kAxes = {{"axes", AttrKind::kInts, "[]"}, {"keep_dims", AttrK
 constexpr AttrList kAxis = {
     {"axis", AttrKind::kInt}, {"keep_dims", AttrKind::kBool, "false"}, {"select_last_index", AttrKind::kBool, "false"}};
 constexpr Sample kRows = {.shapes = {"f32[2,3,4]"}, .attrs = "axes = [0, 2]"};
+constexpr Sample kBools = {.shapes = {"bool[2,3,4]"}, .attrs = "axes = [0, 2]", .differentiable = false};
 constexpr Sample kArg = {.shapes = {"f32[2,5,3]"}, .attrs = "axis = 1", .differentiable = false};
 
 // clang-format off
@@ -171,6 +181,10 @@ constexpr OpDef kOps[] = {
     {.name = "argmin", .cls = kReduce, .arity = 1, .attrs = kAxis, .infer = ArgTypes, .at = ArgAt<"argmin">, .vjp = NoGradient,
      .numpy = "arg_extremum(np.argmin, x0, axis, keep_dims, select_last_index)", .sample = kArg,
      .doc = "i32 position of the smallest along an axis: the first of equals, the first NaN; with select_last_index the last."},
+    {.name = "reduce_all", .cls = kReduce, .arity = 1, .attrs = kAxes, .infer = LogicTypes, .at = ReduceWith<"and">, .vjp = NoGradient,
+     .numpy = "reduced(np.all, x0, axes, keep_dims)", .sample = kBools, .doc = "Whether all hold, over axes (none given: all); of nothing true."},
+    {.name = "reduce_any", .cls = kReduce, .arity = 1, .attrs = kAxes, .infer = LogicTypes, .at = ReduceWith<"or">, .vjp = NoGradient,
+     .numpy = "reduced(np.any, x0, axes, keep_dims)", .sample = kBools, .doc = "Whether any holds, over axes (none given: all); of nothing false."},
     {.name = "reduce_max", .cls = kReduce, .arity = 1, .attrs = kAxes, .infer = ExtremumTypes, .at = ReduceWith<"max">, .vjp = ExtremumVjp,
      .numpy = "reduced(np.max, x0, axes, keep_dims)", .sample = kRows, .doc = "Largest over axes (none given: all), NaN if any is; equals share the gradient evenly."},
     {.name = "reduce_mean", .cls = kReduce, .arity = 1, .attrs = kAxes, .infer = MeanTypes, .at = MeanAt, .vjp = MeanVjp,
