@@ -84,7 +84,7 @@ TEST(EdgeReductions, MeanOfManyHalvesHasAGradient) {
 TEST(EdgeReductions, GradientOfAProductDividesNothing) {
   EXPECT_THAT(EdgesOf({{"f16[3]", {0.0001, 0.0001, 16384}}, {"f16[]", {16384}}},
                       {"f16[] = reduce_prod %x0", "f16[3] = vjp %0, %x1, %x0"}, 1e-3),
-              testing::Pointwise(testing::DoubleNear(30), {26843, 26843, 0}));
+              testing::Pointwise(testing::DoubleNear(30), Doubles{26843, 26843, 0}));
   EXPECT_THAT(EdgesOf({{"f32[2,4]", {2, 0, 3, 5, 0, 7, 0, 1}}, {"f32[2]", {1, 1}}},
                       {"f32[2] = reduce_prod %x0 {axes = [1]}", "f32[2,4] = vjp %0, %x1, %x0"}),
               ElementsAre(0, 30, 0, 0, 0, 0, 0, 0));
