@@ -20,9 +20,10 @@ Scalar Highest(int, DType t) {
   if (!IsSigned(t)) return Scalar::Int(t, -1);
   return Scalar::Int(t, static_cast<int64_t>(~(~uint64_t{0} << (SizeOf(t) * 8 - 1))));
 }
-// Component 1 is the position of the winner.
-Scalar ArgLowest(int c, DType t) { return c == 0 ? Lowest(c, t) : Zero(c, t); }
-Scalar ArgHighest(int c, DType t) { return c == 0 ? Highest(c, t) : Zero(c, t); }
+// Component 1 is the position of the winner, -1 where there is no element yet.
+Scalar None(DType t) { return Scalar::Of(t, -1); }
+Scalar ArgLowest(int c, DType t) { return c == 0 ? Lowest(c, t) : None(t); }
+Scalar ArgHighest(int c, DType t) { return c == 0 ? Highest(c, t) : None(t); }
 
 using In = absl::Span<const Expr>;
 using Out = absl::Span<Expr>;
@@ -38,8 +39,10 @@ Expr Better(absl::string_view than, Expr later, Expr earlier) {
   if (!IsFloat(later.dtype())) return better;
   return Or(better, And(Alu("isnan", {later}), Not(Alu("isnan", {earlier}))));
 }
+// Every element beats no element: it may equal the value that no element has.
 void MergeArg(absl::string_view than, In a, In b, Out out) {
-  const Expr wins = Better(than, b[0], a[0]);
+  const Expr none = Alu("lt", {a[1], Number(*a[1].pool, a[1].dtype(), 0)});
+  const Expr wins = Or(none, Better(than, b[0], a[0]));
   out[0] = Select(wins, b[0], a[0]);
   out[1] = Select(wins, b[1], a[1]);
 }
@@ -52,16 +55,6 @@ void MergeAffine(In a, In b, Out out) {
   const Expr zero = Number(*a[0].pool, a[0].dtype(), 0);
   out[0] = a[0] * b[0];
   out[1] = b[1] + Select(Alu("eq", {b[0], zero}), zero, b[0] * a[1]);
-}
-// Count, mean and sum of squared deviations: Chan, Golub and LeVeque (1983), "Updating formulae", equation 2.1.
-void MergeWelford(In a, In b, Out out) {
-  ExprPool& pool = *a[0].pool;
-  const Expr zero = Number(pool, a[0].dtype(), 0), one = Number(pool, a[0].dtype(), 1);
-  const Expr n = a[0] + b[0], delta = b[1] - a[1];
-  const Expr share = Alu("div", {b[0], Select(Alu("gt", {n, zero}), n, one)});
-  out[0] = n;
-  out[1] = a[1] + delta * share;
-  out[2] = a[2] + b[2] + delta * delta * a[0] * share;
 }
 // Running maximum and sum of exponentials relative to it: Milakov and Gimelshein (2018), algorithm 3.
 void MergeSoftmax(In a, In b, Out out) {
@@ -102,11 +95,6 @@ constexpr Combiner kCombiners[] = {
      .identity = SoftmaxIdentity,
      .merge = MergeSoftmax,
      .doc = "Maximum and sum of exponentials relative to it."},
-    {.name = "welford",
-     .components = 3,
-     .identity = Zero,
-     .merge = MergeWelford,
-     .doc = "Count, mean and sum of squared deviations."},
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "ir/base/integers.h"
 #include "ir/base/status.h"
 #include "ir/expr.h"
 
@@ -13,7 +14,6 @@ namespace {
 constexpr int64_t kMaxIndex = std::numeric_limits<int64_t>::max() / 4;
 
 int64_t Saturate(__int128 v) { return static_cast<int64_t>(std::clamp<__int128>(v, -kMaxIndex, kMaxIndex)); }
-int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0); }
 
 // A sum under construction: terms sorted by structure, none with coefficient 0.
 struct Sum {

@@ -1,7 +1,7 @@
 // From ops to a nest, by asking each op for its value at an output index. Used by lower-to-nests for groups and by the
 // graph evaluator for single ops.
-//   AGC_ASSIGN_OR_RETURN(LoweredNest low, LowerToNest(graph, {{relu, 0}}, [&](OpId id) { return id == relu || id ==
-//   add; }));
+//   const auto in_group = [&](OpId id) { return id == relu || id == add; };
+//   AGC_ASSIGN_OR_RETURN(LoweredNest low, LowerToNest(graph, {{relu, 0}}, in_group));
 #pragma once
 #include <vector>
 

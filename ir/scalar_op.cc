@@ -207,7 +207,7 @@ constexpr ScalarOp kOps[] = {
     {.name = "or", .arity = 2, .typing = kBool, .domain = D::kBits, .i = [](DType, I x) { return x[0] | x[1]; },
      .infix = "|", .glsl = "$0 || $1", .doc = "Either."},
     {.name = "popcount", .domain = D::kInt, .i = [](DType t, I x) { return CountOnes(t, x[0]); },
-     .glsl = "agc_popcount($0)", .glsl_helper = kCountGlsl, .doc = "Number of bits that are 1; for narrow types of an unsigned dtype."},
+     .glsl = "agc_popcount($0)", .glsl_helper = kCountGlsl, .doc = "Number of bits that are 1, of the width of the dtype; narrow operands have to be unsigned."},
     {.name = "pow", .arity = 2, .domain = D::kFloat, .f = [](F x) { return std::pow(x[0], x[1]); },
      .glsl = "agc_pow($0, $1)", .glsl_helper = kPowGlsl, .glsl_f64 = false, .cost = 20, .expand = expand::Binary<expand::Pow>, .doc = "IEEE 754 power."},
     {.name = "rem", .arity = 2, .f = [](F x) { return std::fmod(x[0], x[1]); }, .i = [](DType t, I x) { return Remainder(t, x[0], x[1]); },

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "ir/op_def.h"
+#include "ir/ops/infer.h"
 
 namespace agc {
 
@@ -75,18 +75,6 @@ Value Emit(absl::string_view op, absl::Span<const Value> operands, absl::Span<co
 }
 
 namespace {
-// The shape both broadcast to (numpy: aligned at the end, equal or 1); false if there is none.
-bool CommonShape(const Dims& a, const Dims& b, Dims& out) {
-  const size_t rank = std::max(a.size(), b.size());
-  out.assign(rank, 1);
-  for (size_t i = 0; i < rank; ++i) {
-    const int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1, y = i < b.size() ? b[b.size() - 1 - i] : 1;
-    if (x != y && x != 1 && y != 1) return false;
-    out[rank - 1 - i] = x == 1 ? y : x;
-  }
-  return true;
-}
-
 Value BroadcastTo(Value v, const Dims& dims, Loc loc) {
   if (v.dims() == dims) return v;
   return Emit("broadcast", {v}, {Attr{"shape", Ints(dims.begin(), dims.end())}}, loc);
@@ -96,7 +84,7 @@ Value BroadcastTo(Value v, const Dims& dims, Loc loc) {
 Value EmitBinary(absl::string_view op, Value a, Value b, Loc loc) {
   Dims shape;
   if (a.valid() && b.valid() && a.builder == b.builder && a.dims() != b.dims()) {
-    if (!CommonShape(a.dims(), b.dims(), shape)) {
+    if (!CommonDims(a.dims(), b.dims(), shape)) {
       return Poison(
           *a.builder, loc,
           absl::StrCat(op, ": shapes do not broadcast (", ToString(a.type()), " and ", ToString(b.type()), ")"));
@@ -111,10 +99,9 @@ Value ScalarLike(Value like, double value, Loc loc) {
   if (!like.valid()) return like;
   Builder& b = *like.builder;
   if (like.generation != b.generation) return Poison(b, loc, "a tensor of another trace is used");
-  if (!IsFloat(like.dtype()) && value != std::floor(value)) {
-    return Poison(b, loc,
-                  absl::StrCat("literal ", value, " is not a whole number, and the tensor is ", Name(like.dtype()),
-                               "; cast the tensor first"));
+  if (!IsValueOf(like.dtype(), value)) {
+    return Poison(
+        b, loc, absl::StrCat("literal ", value, " is not a value of ", Name(like.dtype()), "; cast the tensor first"));
   }
   auto literal = std::make_shared<Literal>();
   literal->values.push_back(Scalar::Of(like.dtype(), value));

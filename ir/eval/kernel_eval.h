@@ -7,8 +7,9 @@
 //   FailedPrecondition  a read of bytes that were never written
 //   Aborted             a race: two invocations touch the same element, one of them writes, and no barrier (within a
 //                       workgroup) or `if_last` (between workgroups) orders them
-//   InvalidArgument     a barrier, lanes op, if_last or `uniform` if in flow that is not uniform; arguments that do not
-//   fit Unimplemented       tile statements
+//   InvalidArgument     a barrier, lanes op, if_last or `uniform` if in flow that is not uniform; arguments that do
+//                       not fit
+//   Unimplemented       tile statements
 #pragma once
 #include <array>
 #include <cstdint>

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "ir/base/status.h"
-#include "ir/build.h"
 #include "ir/build_math.h"
+#include "ir/build_shape.h"
 #include "ir/ops/infer.h"
 #include "ir/ops/tables.h"
 
@@ -15,8 +15,6 @@ namespace agc {
 namespace {
 
 using enum AttrKind;
-
-Value Wide(Value x) { return CastTo(x, AccumulatorOf(x.dtype())); }
 
 // ---------------------------------------------------------------- elementwise
 
@@ -92,12 +90,7 @@ absl::StatusOr<Types> AlongAxis(const OpCall& call) {
 
 absl::StatusOr<Types> LogSumExpType(const OpCall& call) {
   AGC_ASSIGN_OR_RETURN(Types types, AlongAxis(call));
-  const int64_t axis = PositiveAxis(call.integer("axis"), types[0].rank());
-  const int64_t extent = types[0].dims[axis];
-  types[0].dims.erase(types[0].dims.begin() + axis);
-  if (extent == 0 && types[0].elements() > 0) {
-    return call.Error(absl::StrCat("axis ", axis, " of ", ToString(call.type(0)), " is empty and has no maximum"));
-  }
+  types[0].dims.erase(types[0].dims.begin() + PositiveAxis(call.integer("axis"), types[0].rank()));
   return types;
 }
 
@@ -112,9 +105,11 @@ Value SoftmaxDecompose(Rule& s) {
   const Value e = Exp(Centred(Wide(s.x[0]), axis));
   return CastTo(e / ReduceSum(e, axis, true), s.x[0].dtype());
 }
+// A row of -inf has no weights, but none are asked for where the cotangent is 0.
 void SoftmaxVjp(Vjp& s) {
   const Value y = Wide(s.y), g = Wide(s.g);
-  s.dx[0] = CastTo(y * (g - ReduceSum(g * y, Axis(s, s.x[0]), true)), s.g.dtype());
+  const Value centred = g - ReduceSum(SafeMul(g, y), Axis(s, s.x[0]), true);
+  s.dx[0] = CastTo(SafeMul(centred, y), s.g.dtype());
 }
 
 Value LogSoftmaxDecompose(Rule& s) {
@@ -130,26 +125,11 @@ bool Narrow(Value x) { return AccumulatorOf(x.dtype()) != x.dtype(); }
 void LogSoftmaxVjp(Vjp& s) {
   const Value g = Wide(s.g);
   const Value p = Narrow(s.y) ? Softmax(Wide(s.x[0]), s.integer("axis")) : Exp(s.y);
-  s.dx[0] = CastTo(g - p * ReduceSum(g, Axis(s, s.x[0]), true), s.g.dtype());
+  const Value sum = Broadcast(ReduceSum(g, Axis(s, s.x[0]), true), g.dims());
+  s.dx[0] = CastTo(g - SafeMul(sum, p), s.g.dtype());
 }
 
-// An infinite maximum is not subtracted, so that rows of -inf give -inf and rows with inf give inf.
-Value LogSumExpDecompose(Rule& s) {
-  const TensorType type = s.op.type();
-  if (s.x[0].type().elements() == 0) return Full(s.builder, type, 0);
-  const Ints axis = Axis(s, s.x[0]);
-  const Value x = Wide(s.x[0]), m = ReduceMax(x, axis, true);
-  const Value finite = Less(Abs(m), FullLike(m, std::numeric_limits<double>::infinity()));
-  const Value shift = Where(finite, m, FullLike(m, 0));
-  return CastTo(Reshape(shift + Log(ReduceSum(Exp(x - shift), axis, true)), type.dims), type.dtype);
-}
-void LogSumExpVjp(Vjp& s) {
-  Ints kept = s.x[0].dims();
-  kept[Axis(s, s.x[0])[0]] = 1;
-  const Value x = Wide(s.x[0]), g = Reshape(Wide(s.g), kept);
-  const Value p = Narrow(s.y) ? Softmax(x, s.integer("axis")) : Exp(x - Reshape(s.y, kept));
-  s.dx[0] = CastTo(g * p, s.x[0].dtype());
-}
+Value LogSumExpDecompose(Rule& s) { return ReduceLogSumExp(s.x[0], Axis(s, s.x[0])); }
 
 // ---------------------------------------------------------------- dropout
 
@@ -191,8 +171,8 @@ constexpr OpDef kOps[] = {
      .decompose = LogSoftmaxDecompose, .vjp = LogSoftmaxVjp, .tol = {.f32 = 4e-6}, .numpy = "log_softmax(x0, axis=axis)", .sample = {.lo = -4, .hi = 4},
      .doc = "Logarithm of softmax along one axis."},
     {.name = "logsumexp", .cls = OpClass::kComposite, .arity = 1, .attrs = kLastAxis, .infer = LogSumExpType,
-     .decompose = LogSumExpDecompose, .vjp = LogSumExpVjp, .tol = {.f32 = 4e-6}, .numpy = "logsumexp(x0, axis=axis)", .sample = {.lo = -4, .hi = 4},
-     .doc = "Logarithm of the sum of exponentials along one axis, which goes."},
+     .decompose = LogSumExpDecompose, .tol = {.f32 = 4e-6}, .numpy = "logsumexp(x0, axis=axis)", .sample = {.lo = -4, .hi = 4},
+     .doc = "Logarithm of the sum of exponentials along one axis, which goes; of nothing -inf."},
     {.name = "relu", .cls = OpClass::kComposite, .arity = 1, .infer = SameNumber, .decompose = ReluDecompose, .vjp = ReluVjp,
      .numpy = "np.maximum(x0, 0)", .doc = "The positive part; NaN stays NaN. The derivative at 0 is 0."},
     {.name = "sigmoid", .cls = OpClass::kComposite, .arity = 1, .infer = SameFloat, .decompose = SigmoidDecompose, .vjp = SigmoidVjp,

@@ -150,12 +150,15 @@ Expr SumAt(At& s, Index i) {
 
 Expr MaxAt(At& s, Index i) {
   const Ints from = Spatial(s.type(0).dims), to = Spatial(s.out().dims);
-  const Expr lowest = s.pool.Const(FindCombiner("max")->identity(0, s.type(0).dtype));
+  const Combiner& argmax = *FindCombiner("argmax");
+  const Expr lowest = s.pool.Const(argmax.identity(0, s.type(0).dtype));
+  const Expr none = s.pool.Const(argmax.identity(1, DType::kI32));
   const std::vector<Expr> best = s.Reduce("argmax", Regions(from, to), [&](Index t) {
     const RegionPlace place = InRegions(s, i, t, from, to);
     const Expr value = s.Guard(
         place.inside, [&] { return s.Read(0, place.index); }, lowest);
-    return std::vector<Expr>{value, FromIndex(RowMajor(Index(place.index).subspan(2), from), DType::kI32)};
+    const Expr position = FromIndex(RowMajor(Index(place.index).subspan(2), from), DType::kI32);
+    return std::vector<Expr>{value, Select(place.inside, position, none)};
   });
   return Cast(best[s.part], s.out().dtype);
 }

@@ -13,11 +13,6 @@ using enum OpClass;
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-absl::StatusOr<Types> FloatClassTypes(const OpCall& call) {
-  AGC_RETURN_IF_ERROR(CheckFloat(call, 0));
-  return CompareTypes(call);
-}
-
 Expr IsInfAt(At& s, Index i) {
   const Expr x = s.Read(0, i);
   const bool up = s.flag("positive"), down = s.flag("negative");

@@ -36,9 +36,8 @@ Value Constant(Builder& b, TensorType type, LiteralPtr literal, Loc loc) {
 }
 
 Value Full(Builder& b, TensorType type, double value, Loc loc) {
-  if (!IsFloat(type.dtype) && (value != std::floor(value) || std::isinf(value))) {
-    return Poison(b, loc,
-                  absl::StrCat("constant: ", value, " is not a whole number, and the type is ", ToString(type)));
+  if (!IsValueOf(type.dtype, value)) {
+    return Poison(b, loc, absl::StrCat("constant: ", value, " is not a value of ", Name(type.dtype)));
   }
   auto literal = std::make_shared<Literal>();
   literal->values.push_back(Scalar::Of(type.dtype, value));

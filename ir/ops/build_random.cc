@@ -82,7 +82,9 @@ Value DropoutShared(Value x, Value key, int64_t stream, double rate, Ints shared
     shape[PositiveAxis(axis, x.rank())] = 1;
   }
   const Value ones = Full(*x.builder, {x.dtype(), shape}, 1, loc);
-  return Mul(x, Dropout(ones, key, stream, rate, loc), loc);
+  const Value factor = Broadcast(Dropout(ones, key, stream, rate, loc), x.dims(), loc);
+  const Value kept = NotEqual(factor, FullLike(factor, 0, loc), loc);  // what is dropped may be infinite
+  return Where(kept, Mul(x, factor, loc), FullLike(x, 0, loc), loc);
 }
 
 Value AlphaDropout(Value x, Value key, int64_t stream, double rate, Loc loc) {

@@ -10,22 +10,12 @@
 namespace agc {
 namespace {
 
-bool HasAxis(Value x, int64_t axis) { return axis >= -x.rank() && axis < x.rank(); }
-
 // `count` poisoned tensors after recording what is wrong with x.
 std::vector<Value> Poisons(Value x, Loc loc, size_t count, absl::string_view message) {
   return std::vector<Value>(count, x.valid() ? Poison(*x.builder, loc, message) : x);
 }
 std::string NoAxis(absl::string_view name, Value x, int64_t axis) {
   return absl::StrCat(name, ": ", ToString(x.type()), " has no axis ", axis);
-}
-
-// Elements begin..end-1 along an axis.
-Value Part(Value x, int64_t axis, int64_t begin, int64_t end, Loc loc) {
-  Ints start(x.rank(), 0), limit = x.dims();
-  start[axis] = begin;
-  limit[axis] = end;
-  return Slice(x, start, limit, {}, loc);
 }
 
 std::string OrderName(DepthOrder order) { return order == DepthOrder::kDcr ? "DCR" : "CRD"; }
@@ -97,7 +87,7 @@ std::vector<Value> Split(Value x, Ints sizes, int64_t axis, Loc loc) {
   std::vector<Value> parts;
   int64_t begin = 0;
   for (int64_t n : sizes) {
-    parts.push_back(Part(x, axis, begin, begin + n, loc));
+    parts.push_back(PartOf(x, axis, begin, begin + n, loc));
     begin += n;
   }
   return parts;
@@ -119,7 +109,7 @@ std::vector<Value> Unstack(Value x, int64_t axis, Loc loc) {
   if (!HasAxis(x, axis)) return Poisons(x, loc, 1, NoAxis("unstack", x, axis));
   axis = PositiveAxis(axis, x.rank());
   std::vector<Value> parts;
-  for (int64_t k = 0; k < x.dims()[axis]; ++k) parts.push_back(Squeeze(Part(x, axis, k, k + 1, loc), {axis}, loc));
+  for (int64_t k = 0; k < x.dims()[axis]; ++k) parts.push_back(Squeeze(PartOf(x, axis, k, k + 1, loc), {axis}, loc));
   return parts;
 }
 

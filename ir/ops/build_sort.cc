@@ -7,16 +7,6 @@
 namespace agc {
 namespace {
 
-// The cut [from, to) of one axis.
-Value Cut(Value x, int64_t axis, int64_t from, int64_t to, Loc loc) {
-  Ints start(x.rank(), 0), limit = x.dims();
-  start[axis] = from;
-  limit[axis] = to;
-  return Slice(x, start, limit, {}, loc);
-}
-
-bool HasAxis(Value x, int64_t axis) { return axis >= -x.rank() && axis < x.rank(); }
-
 // The first `size` elements of a row, with `fill` behind the first `count` of them.
 Value FirstOf(Value row, Value count, int64_t size, double fill, Loc loc) {
   const int64_t n = row.dim(0);
@@ -59,7 +49,7 @@ Value KthValue(Value x, int64_t k, int64_t axis, Loc loc) {
     return Poison(*x.builder, loc,
                   absl::StrCat("kth_value: k is ", k, ", expected 1 to ", x.dim(static_cast<int>(axis))));
   }
-  return Squeeze(Cut(sorted, axis, k - 1, k, loc), {axis}, loc);
+  return Squeeze(PartOf(sorted, axis, k - 1, k, loc), {axis}, loc);
 }
 
 Value Median(Value x, int64_t axis, Loc loc) {
@@ -73,7 +63,7 @@ Value Median(Value x, int64_t axis, Loc loc) {
   axis = PositiveAxis(axis, x.rank());
   const int64_t n = x.dim(static_cast<int>(axis));
   const Value sorted = Sort(x, axis, false, loc);
-  const auto at = [&](int64_t k) { return Squeeze(Cut(sorted, axis, k, k + 1, loc), {axis}, loc); };
+  const auto at = [&](int64_t k) { return Squeeze(PartOf(sorted, axis, k, k + 1, loc), {axis}, loc); };
   const Value middle = n % 2 == 1 ? at(n / 2)
                                   : Add(Mul(at(n / 2 - 1), ScalarLike(x, 0.5, loc), loc),
                                         Mul(at(n / 2), ScalarLike(x, 0.5, loc), loc), loc);

@@ -207,6 +207,9 @@ ResampleRule RuleOf(const ResizeOptions& o) {
           o.exclude_outside};
 }
 
+// Scales that whole numbers of 64 bits can hold.
+constexpr double kLeastScale = 1e-9, kMostScale = 1e6, kMostExtent = 1e9;
+
 // The first convergent of the continued fraction that is within 1e-7 of the scale: what was meant where the scale came
 // as a rounded decimal.
 Ratio RatioOf(double scale) {
@@ -240,7 +243,8 @@ Value ResizeBy(Value x, absl::Span<const double> scales, ResizeOptions options, 
   const int leading = x.rank() - static_cast<int>(scales.size());
   std::vector<ResampledAxis> axes;
   for (size_t k = 0; k < scales.size(); ++k) {
-    const bool usable = leading >= 0 && scales[k] > 0 && scales[k] < 1e6;
+    const bool usable = leading >= 0 && scales[k] >= kLeastScale && scales[k] < kMostScale &&
+                        static_cast<double>(x.dim(leading + static_cast<int>(k))) * scales[k] < kMostExtent;
     const Ratio scale = usable ? RatioOf(scales[k]) : Ratio{};
     const int axis = leading + static_cast<int>(k);
     const int64_t size = usable ? x.dim(axis) * scale.over / scale.under : 0;

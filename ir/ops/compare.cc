@@ -19,11 +19,6 @@ absl::StatusOr<Types> OrderTypes(const OpCall& call) {
   return CompareTypes(call);
 }
 
-absl::StatusOr<Types> IsNanTypes(const OpCall& call) {
-  AGC_RETURN_IF_ERROR(CheckFloat(call, 0));
-  return CompareTypes(call);
-}
-
 absl::StatusOr<Types> CastTypes(const OpCall& call) {
   return Types(TensorType{call.dtype("dtype"), call.type(0).dims});
 }
@@ -47,10 +42,7 @@ absl::StatusOr<Types> ClampTypes(const OpCall& call) {
   const double lo = call.number("lo"), hi = call.number("hi");
   if (!(lo <= hi)) return call.Error(absl::StrCat("lo is ", lo, " and hi is ", hi, ", expected lo <= hi"));
   for (double bound : {lo, hi}) {
-    const DType dtype = call.type(0).dtype;
-    if (!IsFloat(dtype) && std::isfinite(bound) && Scalar::Of(dtype, bound).AsDouble() != bound) {
-      return call.Error(absl::StrCat("bound ", bound, " is not a value of ", Name(dtype)));
-    }
+    if (std::isfinite(bound)) AGC_RETURN_IF_ERROR(CheckValueOf(call, "bound", bound, call.type(0).dtype));
   }
   return Types(call.type(0));
 }
@@ -115,7 +107,7 @@ constexpr OpDef kOps[] = {
      .numpy = "x0 >= x1", .sample = kPairs, .doc = "Greater or equal."},
     {.name = "gt", .cls = kElementwise, .arity = 2, .infer = OrderTypes, .at = Map<"gt">, .vjp = NoGradient,
      .numpy = "x0 > x1", .sample = kPairs, .doc = "Greater."},
-    {.name = "isnan", .cls = kElementwise, .arity = 1, .infer = IsNanTypes, .at = Map<"isnan">, .vjp = NoGradient,
+    {.name = "isnan", .cls = kElementwise, .arity = 1, .infer = FloatClassTypes, .at = Map<"isnan">, .vjp = NoGradient,
      .numpy = "np.isnan(x0)", .sample = kPairs, .doc = "Not a number."},
     {.name = "le", .cls = kElementwise, .arity = 2, .infer = OrderTypes, .at = Map<"le">, .vjp = NoGradient,
      .numpy = "x0 <= x1", .sample = kPairs, .doc = "Less or equal."},

@@ -77,6 +77,8 @@ Value ConvTransposeDecompose(Rule& s) {
     pad[window.rank() + axis] = std::max<int64_t>(0, -added);
     beyond[2 + axis] = std::max<int64_t>(0, added - (window.stride[axis] - 1));
     shape[2 + axis] -= beyond[2 + axis];
+    // The padding before took every element that a tap reaches.
+    if (shape[2 + axis] < 1) return Full(s.builder, s.op.type(), 0);
   }
   const Attr attrs[] = {{"input", shape},
                         {"stride", s.ints("stride")},

@@ -81,13 +81,6 @@ Values PrefixReduce(absl::string_view combiner, const Values& x, const Values& c
 
 // ---------------------------------------------------------------- scans of [outer, n, inner] along axis 1
 
-Value Part(Value x, int64_t axis, int64_t begin, int64_t end) {
-  Ints start(x.rank(), 0), limit = x.dims();
-  start[axis] = begin;
-  limit[axis] = end;
-  return Slice(x, start, limit, {});
-}
-
 Value Splat(Value like, int64_t axis, Scalar value) {
   auto literal = std::make_shared<Literal>();
   literal->values.push_back(value);
@@ -98,10 +91,10 @@ Value Splat(Value like, int64_t axis, Scalar value) {
 
 // Everything one place further along, `first` in front.
 Value Delayed(Value x, int64_t axis, Scalar first) {
-  return Concat({Splat(x, axis, first), Part(x, axis, 0, x.dims()[axis] - 1)}, axis);
+  return Concat({Splat(x, axis, first), PartOf(x, axis, 0, x.dims()[axis] - 1)}, axis);
 }
 Value Advanced(Value x, int64_t axis, double last) {
-  return Concat({Part(x, axis, 1, x.dims()[axis]), Splat(x, axis, Scalar::Of(x.dtype(), last))}, axis);
+  return Concat({PartOf(x, axis, 1, x.dims()[axis]), Splat(x, axis, Scalar::Of(x.dtype(), last))}, axis);
 }
 
 Scalar IdentityOf(absl::string_view combiner, size_t component, DType dtype) {
@@ -132,7 +125,7 @@ Values Scan(absl::string_view combiner, const Values& x) {
   }
   const Values within = PrefixReduce(combiner, cut, {}, 2);
   for (const Value& v : within) {
-    totals.push_back(Reshape(Part(v, 2, kBlock - 1, kBlock), {dims[0], blocks, dims[2]}));
+    totals.push_back(Reshape(PartOf(v, 2, kBlock - 1, kBlock), {dims[0], blocks, dims[2]}));
   }
   const Values before = Scan(combiner, totals);
   for (size_t c = 0; c < x.size(); ++c) {
@@ -140,7 +133,7 @@ Values Scan(absl::string_view combiner, const Values& x) {
     carry.push_back(Reshape(shifted, {dims[0], blocks, 1, dims[2]}));
   }
   for (const Value& v : x.size() == 1 ? PrefixReduce(combiner, cut, carry, 2) : Merged(combiner, carry, within)) {
-    out.push_back(Part(Reshape(v, {dims[0], blocks * kBlock, dims[2]}), 1, 0, dims[1]));
+    out.push_back(PartOf(Reshape(v, {dims[0], blocks * kBlock, dims[2]}), 1, 0, dims[1]));
   }
   return out;
 }
@@ -155,7 +148,6 @@ Line LineOf(const Rule& s) {
   return {PositiveAxis(s.integer("axis"), s.x[0].rank()), s.flag("reverse"), s.flag("exclusive")};
 }
 
-Value Wide(Value x) { return CastTo(x, AccumulatorOf(x.dtype())); }
 Value Turned(Value x, const Line& line) { return line.reverse ? Flip(x, {line.axis}) : x; }
 
 // Scans along an axis of tensors that have elements, forwards and with the element.

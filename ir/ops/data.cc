@@ -53,10 +53,11 @@ absl::StatusOr<Types> IotaTypes(const OpCall& call) {
 }
 
 Expr IotaAt(At& s, Index i) {
-  const Expr position = i[PositiveAxis(s.integer("axis"), s.out().rank())];
+  const int64_t axis = PositiveAxis(s.integer("axis"), s.out().rank());
   const DType dtype = s.out().dtype;
-  const bool wide = dtype == DType::kI64 || dtype == DType::kU64 || dtype == DType::kU32;
-  return Cast(FromIndex(position, wide ? dtype : DType::kI32), dtype);
+  const bool direct = dtype == DType::kI64 || dtype == DType::kU64 || dtype == DType::kU32;
+  const DType whole = s.out().dims[axis] > INT32_MAX ? DType::kI64 : DType::kI32;
+  return Cast(FromIndex(i[axis], direct ? dtype : whole), dtype);
 }
 
 using A = AttrKind;

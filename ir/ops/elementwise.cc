@@ -1,5 +1,5 @@
 #include "ir/build.h"
-#include "ir/ops/infer.h"
+#include "ir/ops/math_rules.h"
 #include "ir/ops/tables.h"
 
 namespace agc {
@@ -43,12 +43,6 @@ void PowVjp(Vjp& s) {
   const Value flat = LogicalAnd(Equal(p, zero), Equal(x, zero)), positive = Greater(x, zero);
   s.dx[0] = SafeMul(s.g, SafeMul(p, Pow(x, Where(flat, zero, Sub(p, one)))));
   s.dx[1] = SafeMul(s.g, Mul(Where(positive, s.y, zero), Log(Where(positive, x, one))));
-}
-
-// rem(a, b) = a - b trunc(a / b), and (a - y) / b is that whole number but for rounding.
-void RemVjp(Vjp& s) {
-  s.dx[0] = s.g;
-  s.dx[1] = -SafeMul(s.g, Round(DivOf(Sub(s.x[0], s.y), s.x[1])));
 }
 
 // In f32 for f16 and bf16, where quotients by small numbers would overflow before they meet a small factor.
@@ -108,7 +102,7 @@ constexpr OpDef kOps[] = {
      .numpy = "np.power(x0, x1)", .sample = kPositive, .doc = "IEEE 754 power; passes no gradient to the exponent where the base is not positive."},
     {.name = "reciprocal", .cls = kElementwise, .arity = 1, .infer = SameFloat, .at = ReciprocalAt,
      .vjp = [](Vjp& s) { s.dx[0] = -SafeMul(SafeMul(s.g, s.y), s.y); }, .numpy = "1 / x0", .sample = kPositive, .doc = "One over x."},
-    {.name = "rem", .cls = kElementwise, .arity = 2, .infer = SameNumber, .at = Map<"rem">, .vjp = RemVjp, .tol = {.f32 = 4e-6},
+    {.name = "rem", .cls = kElementwise, .arity = 2, .infer = SameNumber, .at = Map<"rem">, .vjp = RemainderVjp, .tol = {.f32 = 4e-6},
      .numpy = "np.fmod(x0, x1)", .sample = {.lo = 0.5, .hi = 4}, .doc = "Remainder with the dividend's sign; by integer 0 the dividend."},
     {.name = "round", .cls = kElementwise, .arity = 1, .infer = SameFloat, .at = Map<"round">, .vjp = NoGradient,
      .numpy = "np.round(x0)", .sample = kSteps, .doc = "Nearest whole number, halves to even; passes no gradient."},

@@ -25,6 +25,8 @@ Expr Position(Expr v, int64_t n) {
 
 absl::Status CheckTaken(const OpCall& call, const TensorType& result, int64_t axis) {
   AGC_RETURN_IF_ERROR(CheckDims(call, "the result", result.dtype, result.dims));
+  // The gradient adds up by i32 positions.
+  if (IsFloat(result.dtype)) AGC_RETURN_IF_ERROR(CheckPositionCount(call, {call.type(0).dims[axis]}));
   if (call.type(0).dims[axis] != 0 || result.elements() == 0) return absl::OkStatus();
   return call.Error(absl::StrCat("axis ", axis, " of ", ToString(call.type(0)), " has no element to take"));
 }
@@ -78,9 +80,7 @@ absl::StatusOr<Types> OneHotType(const OpCall& call) {
   TensorType type{call.dtype("dtype"), call.type(0).dims};
   AGC_RETURN_IF_ERROR(CheckAxis(call, "axis", call.integer("axis"), type.rank() + 1));
   for (absl::string_view name : {"on", "off"}) {
-    const double value = call.number(name);
-    if (!IsFloat(type.dtype) && Scalar::Of(type.dtype, value).AsDouble() != value)
-      return call.Error(absl::StrCat(name, " is ", value, ", which is not a value of ", Name(type.dtype)));
+    AGC_RETURN_IF_ERROR(CheckValueOf(call, name, call.number(name), type.dtype));
   }
   type.dims.insert(type.dims.begin() + PositiveAxis(call.integer("axis"), type.rank() + 1), depth);
   AGC_RETURN_IF_ERROR(CheckDims(call, "the result", type.dtype, type.dims));

@@ -17,10 +17,6 @@ namespace {
 using enum AttrKind;
 
 double Number(int64_t v) { return static_cast<double>(v); }
-Value Wide(Value x) {
-  const DType wide = AccumulatorOf(x.dtype());
-  return wide == x.dtype() ? x : CastTo(x, wide);
-}
 
 // ---------------------------------------------------------------- affine_grid
 
@@ -92,6 +88,7 @@ absl::StatusOr<Types> GridSampleType(const OpCall& call) {
     return call.Error(
         absl::StrCat("the input is ", ToString(call.type(0)), ", expected 1 to 2^30 elements along the spatial axes"));
   }
+  AGC_RETURN_IF_ERROR(CheckPositionCount(call, {x[0], elements}));
   TensorType type{call.type(0).dtype, {x[0], x[1]}};
   type.dims.insert(type.dims.end(), grid.begin() + 1, grid.end() - 1);
   AGC_RETURN_IF_ERROR(CheckDims(call, "the result", type.dtype, type.dims));

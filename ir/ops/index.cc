@@ -15,6 +15,8 @@ Expr ClampedIndex(Expr v, int64_t n) {
   return ToIndex(Alu("min", {Alu("max", {v, zero}), last}), 0, n - 1);
 }
 
+Expr I32(const At& s, int64_t v) { return Number(s.pool, DType::kI32, static_cast<double>(v)); }
+
 int64_t Product(absl::Span<const int64_t> dims) {
   int64_t n = 1;
   for (int64_t d : dims) n *= d;
@@ -107,6 +109,8 @@ absl::StatusOr<Types> GatherNdType(const OpCall& call) {
   type.dims.insert(type.dims.end(), x.dims.begin() + batch + depth, x.dims.end());
   AGC_RETURN_IF_ERROR(CheckDims(call, "the result", type.dtype, type.dims));
   for (int64_t k = batch; k < batch + depth; ++k) AGC_RETURN_IF_ERROR(CheckTaken(call, type, k));
+  // The gradient adds up by linear positions.
+  if (IsFloat(x.dtype)) AGC_RETURN_IF_ERROR(CheckPositionCount(call, absl::MakeSpan(x.dims).subspan(batch, depth)));
   return Types(type);
 }
 
@@ -144,6 +148,7 @@ absl::StatusOr<Types> GatherRowsType(const OpCall& call) {
   AGC_RETURN_IF_ERROR(CheckDType(call, 1, DType::kI32));
   AGC_RETURN_IF_ERROR(CheckRank(call, 1, 2));
   const Dims &x = call.type(0).dims, &p = call.type(1).dims;
+  AGC_RETURN_IF_ERROR(CheckPositionCount(call, {x[1]}));
   if (p[0] != 1 && p[0] != x[0]) {
     return call.Error(absl::StrCat("the positions are ", ToString(call.type(1)), ", expected 1 or ", x[0], " rows"));
   }
@@ -169,9 +174,9 @@ absl::StatusOr<Types> EmbeddingType(const OpCall& call) {
   AGC_RETURN_IF_ERROR(CheckRank(call, 0, 2));
   AGC_RETURN_IF_ERROR(CheckInt(call, 1));
   const TensorType& table = call.type(0);
-  const int64_t padding = call.integer("padding_id");
+  const int64_t padding = call.integer("padding_idx");
   if (padding < -1 || padding >= std::max<int64_t>(table.dims[0], 1))
-    return call.Error(absl::StrCat("padding_id is ", padding, ", expected -1 to ", table.dims[0] - 1));
+    return call.Error(absl::StrCat("padding_idx is ", padding, ", expected -1 to ", table.dims[0] - 1));
   TensorType type{table.dtype, call.type(1).dims};
   type.dims.push_back(table.dims[1]);
   AGC_RETURN_IF_ERROR(CheckTaken(call, type, 0));
@@ -183,7 +188,7 @@ void EmbeddingVjp(Vjp& s) {
   s.dx[0] = FullLike(s.x[0], 0);
   if (s.g.type().elements() == 0) return;
   Value ids = WrapIndex(s.x[1], s.x[0].dim(0), /*drop=*/false);
-  const double padding = static_cast<double>(s.integer("padding_id"));
+  const double padding = static_cast<double>(s.integer("padding_idx"));
   if (padding >= 0) ids = Where(Equal(ids, FullLike(ids, padding)), FullLike(ids, -1), ids);
   const int64_t n = ids.type().elements(), v = s.x[0].dim(0), d = s.x[0].dim(1);
   const Value rows =
@@ -198,18 +203,16 @@ absl::StatusOr<Types> MaskedFillType(const OpCall& call) {
   AGC_RETURN_IF_ERROR(CheckDType(call, 1, DType::kBool));
   if (call.type(1).dims != x.dims)
     return call.Error(absl::StrCat("the mask is ", ToString(call.type(1)), ", expected the shape of ", ToString(x)));
-  const double value = call.number("value");
-  if (!IsFloat(x.dtype) && Scalar::Of(x.dtype, value).AsDouble() != value)
-    return call.Error(absl::StrCat("value ", value, " is not a value of ", Name(x.dtype)));
+  AGC_RETURN_IF_ERROR(CheckValueOf(call, "value", call.number("value"), x.dtype));
   return Types(x);
 }
 
 // clang-format off
 constexpr OpDef kOps[] = {
-    {.name = "embedding", .cls = OpClass::kComposite, .arity = 2, .attrs = {{"padding_id", kInt, "-1"}}, .infer = EmbeddingType,
+    {.name = "embedding", .cls = OpClass::kComposite, .arity = 2, .attrs = {{"padding_idx", kInt, "-1"}}, .infer = EmbeddingType,
      .decompose = [](Rule& s) { return Take(s.x[0], s.x[1], 0); }, .vjp = EmbeddingVjp, .numpy = "take(x0, x1, axis=0)",
      .sample = {.shapes = {"f32[5,3]", "i32[2,3]"}, .lo = -6, .hi = 6},
-     .doc = "Rows of a table at ids, as `take`; id `padding_id` passes no gradient (-1: none)."},
+     .doc = "Rows of a table at ids, as `take`; id `padding_idx` passes no gradient (-1: none)."},
     {.name = "gather_nd", .cls = OpClass::kGather, .arity = 2, .attrs = {{"batch_dims", kInt, "0"}}, .infer = GatherNdType, .at = GatherNdAt, .vjp = GatherNdVjp,
      .numpy = "gather_nd(x0, x1, batch_dims)", .sample = {.shapes = {"f32[2,3,4,2]", "i32[2,5,2]"}, .attrs = "batch_dims = 1", .lo = -5, .hi = 5},
      .doc = "Slices at positions along several axes: the last axis of the indices addresses the first axes behind `batch_dims` shared ones. Negative indices count from the end, then indices are clamped."},
@@ -260,8 +263,8 @@ Value GatherNd(Value x, Value indices, int64_t batch_dims, Loc loc) {
   return Emit("gather_nd", {x, indices}, {Attr{"batch_dims", batch_dims}}, loc);
 }
 Value GatherRows(Value x, Value positions, Loc loc) { return Emit("gather_rows", {x, positions}, {}, loc); }
-Value Embedding(Value table, Value ids, int64_t padding_id, Loc loc) {
-  return Emit("embedding", {table, ids}, {Attr{"padding_id", padding_id}}, loc);
+Value Embedding(Value table, Value ids, int64_t padding_idx, Loc loc) {
+  return Emit("embedding", {table, ids}, {Attr{"padding_idx", padding_idx}}, loc);
 }
 Value MaskedFill(Value x, Value mask, double value, Loc loc) {
   if (x.valid() && mask.valid() && mask.dims() != x.dims()) mask = Broadcast(mask, x.dims(), loc);

@@ -13,6 +13,8 @@ Expr Position(Expr v, int64_t n);
 // An i32 value as an index below n; values outside are clamped.
 Expr ClampedIndex(Expr v, int64_t n);
 
+Expr I32(const At& s, int64_t v);  // a literal
+
 // Whether `a` goes before `b` in increasing order: a < b, and NaN behind all numbers.
 Expr Before(Expr a, Expr b);
 

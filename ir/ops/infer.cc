@@ -42,6 +42,11 @@ absl::StatusOr<Types> CompareTypes(const OpCall& call) {
   return Types(TensorType{DType::kBool, call.type(0).dims});
 }
 
+absl::StatusOr<Types> FloatClassTypes(const OpCall& call) {
+  AGC_RETURN_IF_ERROR(CheckFloat(call, 0));
+  return CompareTypes(call);
+}
+
 absl::Status CheckSameDType(const OpCall& call) {
   for (int i = 1; i < call.arity(); ++i) {
     if (call.type(i).dtype != call.type(0).dtype) {
@@ -126,6 +131,20 @@ absl::Status CheckDims(const OpCall& call, absl::string_view what, DType dtype, 
   return absl::OkStatus();
 }
 
+bool IsValueOf(DType dtype, double value) { return IsFloat(dtype) || Scalar::Of(dtype, value).AsDouble() == value; }
+
+absl::Status CheckValueOf(const OpCall& call, absl::string_view what, double value, DType dtype) {
+  if (IsValueOf(dtype, value)) return absl::OkStatus();
+  return call.Error(absl::StrCat(what, " ", value, " is not a value of ", Name(dtype)));
+}
+
+absl::Status CheckPositionCount(const OpCall& call, absl::Span<const int64_t> dims) {
+  int64_t count = 1;
+  for (int64_t n : dims) count *= n;
+  if (count <= std::numeric_limits<int32_t>::max()) return absl::OkStatus();
+  return call.Error(absl::StrCat(ToString(dims), " are ", count, " positions, too many for i32"));
+}
+
 std::string ToString(absl::Span<const int64_t> ints) { return absl::StrCat("[", absl::StrJoin(ints, ", "), "]"); }
 
 Ints PositiveAxes(const Ints& axes, int rank) {
@@ -157,7 +176,18 @@ bool CommonDims(const Dims& a, const Dims& b, Dims& out) {
   return true;
 }
 
+bool HasAxis(Value x, int64_t axis) { return axis >= -x.rank() && axis < x.rank(); }
+
 void NoGradient(Vjp&) {}
+
+Value PartOf(Value x, int64_t axis, int64_t begin, int64_t end, Loc loc) {
+  Ints start(x.rank(), 0), limit = x.dims();
+  start[axis] = begin;
+  limit[axis] = end;
+  return Slice(x, start, limit, {}, loc);
+}
+
+Value Wide(Value x) { return CastTo(x, AccumulatorOf(x.dtype())); }
 
 // The select is on d, not on the product: the derivative with respect to g stays d wherever d is finite, also at g = 0.
 Value SafeMul(Value g, Value d, Loc loc) {

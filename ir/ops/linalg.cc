@@ -192,7 +192,7 @@ constexpr OpDef kOps[] = {
     {.name = "dot", .cls = kComposite, .arity = 2, .infer = ProductTypes<DotPairs>, .decompose = ProductDecompose<DotPairs>, .tol = kSums,
      .numpy = "np.dot(x0, x1)", .sample = {.shapes = {"f32[2,3]", "f32[4,3,2]"}},
      .doc = "numpy.dot: the last axis of the first operand with the last but one of the second, the only one of a vector; scalars multiply."},
-    {.name = "einsum", .cls = kComposite, .arity = {1, 65535}, .attrs = {{"equation", A::kString}}, .infer = EinsumTypes, .decompose = EinsumDecompose,
+    {.name = "einsum", .cls = kComposite, .arity = {1, 64}, .attrs = {{"equation", A::kString}}, .infer = EinsumTypes, .decompose = EinsumDecompose,
      .tol = kSums, .numpy = "np.einsum(equation, x0, x1, x2)", .sample = {.shapes = {"f32[2,3,4]", "f32[4,5]", "f32[3,3,2]"}, .attrs = "equation = \"...jk,kl,jji->...li\""},
      .doc = "Einstein summation: letters name axes, an ellipsis the rest, and what the output does not name is summed over."},
     {.name = "inner", .cls = kComposite, .arity = 2, .infer = ProductTypes<InnerPairs>, .decompose = ProductDecompose<InnerPairs>, .tol = kSums,

@@ -4,6 +4,7 @@
 #include "ir/base/status.h"
 #include "ir/build_nn.h"
 #include "ir/ops/infer.h"
+#include "ir/ops/math_rules.h"
 #include "ir/ops/nn.h"
 #include "ir/ops/tables.h"
 
@@ -111,18 +112,12 @@ absl::StatusOr<Types> TripletType(const OpCall& call) {
   return LossType(call, {call.type(0).dtype, {dims.begin(), dims.end() - 1}});
 }
 
-// The square root, with slope 0 at 0.
-Value Root(Value x) {
-  const Value none = Equal(x, FullLike(x, 0));
-  return Where(none, x, Sqrt(Where(none, FullLike(x, 1), x)));
-}
-
 // Balntas and others (2016); epsilon is added to every difference, as torch does.
 Value TripletDecompose(Rule& s) {
   const Value anchor = Wide(s.x[0]);
   const auto distance = [&](Value x) {
     const Value d = anchor - x + s.number("epsilon");
-    return s.integer("p") == 1 ? ReduceSum(Abs(d), {-1}) : Root(ReduceSum(Square(d), {-1}));
+    return s.integer("p") == 1 ? ReduceSum(Abs(d), {-1}) : RootOf(ReduceSum(Square(d), {-1}));
   };
   return ReduceLoss(s, Relu(distance(Wide(s.x[1])) - distance(Wide(s.x[2])) + s.number("margin")));
 }

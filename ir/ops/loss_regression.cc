@@ -84,7 +84,11 @@ Value GaussianNllDecompose(Rule& s) {
 // p (log p - log q) of log q and p, 0 where p is 0.
 Value KlDivDecompose(Rule& s) {
   const Value x = Wide(s.x[0]), t = Wide(s.x[1]);
-  if (s.flag("log_target")) return ReduceLoss(s, Exp(t) * (t - x));
+  if (s.flag("log_target")) {
+    const Value never = Equal(t, FullLike(t, -std::numeric_limits<double>::infinity()));
+    const Value log_p = Where(never, FullLike(t, 0), t);
+    return ReduceLoss(s, Where(never, FullLike(t, 0), Exp(log_p) * (log_p - x)));
+  }
   const Value none = Equal(t, FullLike(t, 0)), p = Where(none, FullLike(t, 1), t);
   return ReduceLoss(s, Where(none, FullLike(t, 0), p * (Log(p) - x)));
 }

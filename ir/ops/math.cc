@@ -85,12 +85,6 @@ Expr ModAt(At& s, Index i) {
   const Expr moved = IsFloat(a.dtype()) ? r + b : Select(Alu("eq", {b, zero}), r, r + b);
   return Select(Alu("eq", {r, zero}), whole, Select(other, moved, r));
 }
-// (a - y) / b is the whole number floor(a / b) but for rounding.
-void ModVjp(Vjp& s) {
-  s.dx[0] = s.g;
-  s.dx[1] = -SafeMul(s.g, Round(DivOf(Sub(s.x[0], s.y), s.x[1])));
-}
-
 void CopySignVjp(Vjp& s) { s.dx[0] = s.g * Sign(s.x[0]) * CopySign(Filled(s.g, 1), s.x[1]); }
 
 // The extreme of both, and of a number and NaN the number.
@@ -177,7 +171,7 @@ constexpr OpDef kOps[] = {
     {.name = "logit", .cls = kComposite, .arity = 1, .attrs = {{"eps", AttrKind::kFloat, "0"}}, .infer = SameFloat, .verify = LogitVerify,
      .decompose = LogitDecompose, .vjp = LogitVjp, .tol = {.f32 = 4e-6}, .numpy = "np.log(x0) - np.log1p(-x0)", .sample = {.lo = 0.2, .hi = 0.8},
      .doc = "log(x / (1 - x)), the inverse of sigmoid; with eps above 0 x is first limited to [eps, 1 - eps]."},
-    {.name = "mod", .cls = kElementwise, .arity = 2, .infer = SameNumber, .at = ModAt, .vjp = ModVjp, .tol = {.f32 = 4e-6},
+    {.name = "mod", .cls = kElementwise, .arity = 2, .infer = SameNumber, .at = ModAt, .vjp = RemainderVjp, .tol = {.f32 = 4e-6},
      .numpy = "np.remainder(x0, x1)", .sample = {.lo = 0.5, .hi = 4}, .doc = "Remainder with the divisor's sign; by integer 0 the dividend."},
     {.name = "nan_to_num", .cls = kElementwise, .arity = 1,
      .attrs = {{"nan", AttrKind::kFloat, "0"}, {"posinf", AttrKind::kFloat, "inf"}, {"neginf", AttrKind::kFloat, "-inf"}}, .infer = SameFloat, .at = NanToNumAt,
@@ -194,6 +188,11 @@ static_assert(CheckOps(kOps));
 }  // namespace
 
 constinit const absl::Span<const OpDef> kMathOps(kOps);
+
+void RemainderVjp(Vjp& s) {
+  s.dx[0] = s.g;
+  s.dx[1] = -SafeMul(s.g, Round(DivOf(Sub(s.x[0], s.y), s.x[1])));
+}
 
 Value Exp2(Value x, Loc loc) { return Emit("exp2", {x}, {}, loc); }
 Value Expm1(Value x, Loc loc) { return Emit("expm1", {x}, {}, loc); }

@@ -73,34 +73,34 @@ Expr Position(const Window& w, Index tap) {
   return position;
 }
 
-// The operand's element that output `i` reads at `tap`, under a further condition; `otherwise` outside.
-Expr ReadTap(At& s, const Window& w, Index i, Index tap, Expr inside, Expr otherwise) {
-  Point x = {i[0], i[1]};
+// The operand's element that output `i` has at `tap`, and whether there is one.
+struct TapPlace {
+  Point index = {};
+  Expr inside = {};
+};
+TapPlace PlaceOf(At& s, const Window& w, Index i, Index tap) {
+  TapPlace all{{i[0], i[1]}, s.pool.Bool(true)};
   for (int axis = 0; axis < w.rank(); ++axis) {
     const WindowPlace place = InputAt(w, axis, i[2 + axis], tap[axis], s.dim(0, 2 + axis));
-    x.push_back(place.index);
-    inside = And(inside, place.inside);
+    all.index.push_back(place.index);
+    all.inside = And(all.inside, place.inside);
   }
-  return s.Guard(
-      inside, [&] { return s.Read(0, x); }, otherwise);
+  return all;
 }
 
+// Padding is no element: it never wins.
 Expr WithIndexAt(At& s, Index i) {
   const Window w = PoolWindow(s, {});
-  const Expr lowest = s.pool.Const(FindCombiner("max")->identity(0, s.type(0).dtype));
+  const Combiner& argmax = *FindCombiner("argmax");
+  const Expr lowest = s.pool.Const(argmax.identity(0, s.type(0).dtype));
+  const Expr none = s.pool.Const(argmax.identity(1, DType::kI32));
   const std::vector<Expr> best = s.Reduce("argmax", w.kernel, [&](Index k) {
-    const Expr value = ReadTap(s, w, i, k, s.pool.Bool(true), lowest);
-    return std::vector<Expr>{value, FromIndex(Position(w, k), DType::kI32)};
+    const TapPlace place = PlaceOf(s, w, i, k);
+    const Expr value = s.Guard(
+        place.inside, [&] { return s.Read(0, place.index); }, lowest);
+    return std::vector<Expr>{value, Select(place.inside, FromIndex(Position(w, k), DType::kI32), none)};
   });
-  if (s.part == 0) return Cast(best[0], s.out().dtype);
-  // Where nothing is above what the padding counts as, all elements equal it: the first that is none of the padding.
-  Point first;
-  for (int axis = 0; axis < w.rank(); ++axis) {
-    const Expr missing = s.pool.Int(w.before[axis] + w.dilation[axis] - 1) - i[2 + axis] * w.stride[axis];
-    first.push_back(Div(Max(missing, 0), w.dilation[axis]));
-  }
-  const Expr position = Select(Alu("eq", {best[0], lowest}), FromIndex(Position(w, first), DType::kI32), best[1]);
-  return Cast(position, s.out().dtype);
+  return Cast(best[s.part], s.out().dtype);
 }
 
 Expr GradAt(At& s, Index i) {
@@ -140,7 +140,9 @@ Expr TakeAt(At& s, Index i) {
     rest = Div(rest, w.kernel[axis]);
   }
   tap[0] = rest;
-  return ReadTap(s, w, i, tap, InRange(position, w.taps()), s.Number(0));
+  const TapPlace place = PlaceOf(s, w, i, tap);
+  return s.Guard(
+      And(InRange(position, w.taps()), place.inside), [&] { return s.Read(0, place.index); }, s.Number(0));
 }
 
 // ---------------------------------------------------------------- gradients

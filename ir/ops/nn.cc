@@ -7,8 +7,6 @@
 
 namespace agc {
 
-Value Wide(Value x) { return CastTo(x, AccumulatorOf(x.dtype())); }
-
 std::vector<Value> WideAll(absl::Span<const Value> xs) {
   std::vector<Value> wide;
   for (Value x : xs) wide.push_back(IsFloat(x.dtype()) ? Wide(x) : x);

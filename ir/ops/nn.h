@@ -4,11 +4,10 @@
 //   return ReduceLoss(s, Square(x - Wide(s.x[1])));
 #pragma once
 #include "ir/build_nn.h"
-#include "ir/op_def.h"
+#include "ir/ops/infer.h"
 
 namespace agc {
 
-Value Wide(Value x);
 std::vector<Value> WideAll(absl::Span<const Value> xs);
 
 // Operand `i` is a float of shape `dims`, in the dtype of operand 0 or in the one its sums are kept in.

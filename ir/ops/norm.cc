@@ -8,6 +8,7 @@
 #include "ir/base/status.h"
 #include "ir/build_nn.h"
 #include "ir/ops/infer.h"
+#include "ir/ops/math_rules.h"
 #include "ir/ops/nn.h"
 #include "ir/ops/tables.h"
 #include "ir/tuple.h"
@@ -39,7 +40,9 @@ struct Normalized {
 };
 Normalized Normalize(Value x, const Ints& axes, double epsilon) {
   const Value centred = Centre(x, axes).rows;
-  const Value scale = Rsqrt(ReduceMean(Square(centred), axes, true) + epsilon);
+  const Value variance = ReduceMean(Square(centred), axes, true);
+  const bool is_safe = RoundTo(variance.dtype(), epsilon) > 0;
+  const Value scale = is_safe ? Rsqrt(variance + epsilon) : ZeroAtZero(variance, [](Value v) { return Rsqrt(v); });
   return {centred * scale, scale};
 }
 
@@ -204,17 +207,11 @@ Value LrnDecompose(Rule& s) {
   const Value x = Wide(s.x[0]);
   const Dims dims = x.dims();
   const int64_t size = s.integer("size"), channels = dims[1];
-  Ints low(dims.size(), 0), high(dims.size(), 0), start(dims.size(), 0), limit = dims;
-  low[1] = (size - 1) / 2;
-  high[1] = size - 1 - low[1];
-  const Value padded = Pad(Square(x), 0, low, high);
-  Value sum;
-  for (int64_t k = 0; k < size; ++k) {
-    start[1] = k;
-    limit[1] = k + channels;
-    const Value tap = Slice(padded, start, limit, {});
-    sum = sum.valid() ? sum + tap : tap;
-  }
+  const int64_t below = std::min((size - 1) / 2, channels - 1), above = std::min(size / 2, channels - 1);
+  const Value planes = Reshape(Square(x), {dims[0], 1, channels, -1});
+  const Attr attrs[] = {
+      {"window", Ints{below + 1 + above, 1}}, {"stride", Ints{1, 1}}, {"pad", Ints{below, 0, above, 0}}};
+  const Value sum = Reshape(ReduceSum(Emit("sliding_windows", {planes}, attrs, s.op.loc), {4, 5}), dims);
   const Value base = sum * (s.number("alpha") / static_cast<double>(size)) + s.number("bias");
   return CastTo(x * Pow(base, FullLike(base, -s.number("beta"))), s.x[0].dtype());
 }

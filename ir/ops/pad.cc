@@ -34,10 +34,7 @@ absl::StatusOr<Types> PadTypes(const OpCall& call) {
   const TensorType& x = call.type(0);
   AGC_RETURN_IF_ERROR(CheckInts(call, "low", x.rank(), INT64_MIN));
   AGC_RETURN_IF_ERROR(CheckInts(call, "high", x.rank(), INT64_MIN));
-  const double value = call.number("value");
-  if (!IsFloat(x.dtype) && Scalar::Of(x.dtype, value).AsDouble() != value) {
-    return call.Error(absl::StrCat("value ", value, " is not a value of ", Name(x.dtype)));
-  }
+  AGC_RETURN_IF_ERROR(CheckValueOf(call, "value", call.number("value"), x.dtype));
   Dims dims;
   for (int k = 0; k < x.rank(); ++k) {
     const int64_t low = call.ints("low")[k], high = call.ints("high")[k];
@@ -75,50 +72,54 @@ Expr PadAt(At& s, Index i) {
       inside, [&] { return s.Read(0, point); }, s.Number(s.number("value")));
 }
 
-// Positions begin..end-1 along an axis, counted from its first element, that read elements from `source` on in steps of
-// 1, -1 or 0.
-struct Run {
-  int64_t begin = 0, end = 0, source = 0;
-  int step = 0;
-};
-std::vector<Run> RunsOf(absl::string_view mode, int64_t n, int64_t low, int64_t high) {
-  std::vector<Run> runs;
-  for (int64_t p = -low; p < n + high;) {
-    Run run{.begin = p, .end = n + high};
-    if (mode == "edge" || n == 1) {
-      run.source = std::clamp<int64_t>(p, 0, n - 1);
-      run.step = p >= 0 && p < n ? 1 : 0;
-      if (p < n) run.end = std::min(run.end, p < 0 ? 0 : n);
-    } else {
-      const int64_t length = mode == "wrap" ? n : n - 1, turn = (p - (p < 0 ? length - 1 : 0)) / length;
-      const bool back = mode == "reflect" && turn % 2 != 0;
-      run.step = back ? -1 : 1;
-      run.source = back ? n - 1 - (p - turn * length) : p - turn * length;
-      run.end = std::min(run.end, (turn + 1) * length);
-    }
-    runs.push_back(run);
-    p = run.end;
+// Positions [begin, end) of `axis`, which starts at position `from`; summed up if `joined`, they stand at `at` of n.
+Value Placed(Value g, int axis, int64_t from, int64_t begin, int64_t end, bool joined, int64_t at, int64_t n) {
+  if (begin >= end) return {};
+  Ints start(g.rank(), 0), limit = g.dims(), before(g.rank(), 0), after(g.rank(), 0);
+  start[axis] = begin - from;
+  limit[axis] = end - from;
+  Value part = Slice(g, start, limit, {});
+  if (joined) part = ReduceSum(part, {axis}, true);
+  before[axis] = at;
+  after[axis] = n - at - part.dim(axis);
+  return Pad(part, 0, before, after);
+}
+
+// What lies beyond an end was read from the element there.
+Value UnpadEdge(Value g, int axis, int64_t n, int64_t low, int64_t high) {
+  const int64_t from = -low, to = n + high, first = std::clamp<int64_t>(from, 0, n);
+  Value sum;
+  for (const Value part : {Placed(g, axis, from, from, std::min<int64_t>(to, 0), true, 0, n),
+                           Placed(g, axis, from, first, std::clamp<int64_t>(to, 0, n), false, first, n),
+                           Placed(g, axis, from, std::max(from, n), to, true, n - 1, n)}) {
+    if (part.valid()) sum = sum.valid() ? sum + part : part;
   }
-  return runs;
+  return sum;
+}
+
+// Elements are read again after each period: with zeros up to whole periods these are the rows of a matrix, whose
+// columns are summed. In mode reflect the second half of a period goes back over the elements between the ends.
+Value UnpadPeriods(Value g, absl::string_view mode, int axis, int64_t n, int64_t low) {
+  const int64_t period = mode == "wrap" ? n : 2 * (n - 1), lead = ((-low) % period + period) % period;
+  Ints before(g.rank(), 0), after(g.rank(), 0), shape = g.dims();
+  before[axis] = lead;
+  after[axis] = (period - (lead + g.dim(axis)) % period) % period;
+  shape[axis] = (lead + g.dim(axis) + after[axis]) / period;
+  shape.insert(shape.begin() + axis + 1, period);
+  const Value sum = ReduceSum(Reshape(Pad(g, 0, before, after), shape), {axis});
+  if (period == n) return sum;
+  const Value back = Placed(sum, axis, 0, n, period, false, 0, period - n);
+  const Value ahead = Placed(sum, axis, 0, 0, n, false, 0, n);
+  if (!back.valid()) return ahead;
+  Ints inner(g.rank(), 0);
+  inner[axis] = 1;
+  return ahead + Pad(Flip(back, {axis}), 0, inner, inner);
 }
 
 // The cotangent of an operand that is padded along one axis.
 Value Unpad(Value g, absl::string_view mode, int axis, int64_t n, int64_t low, int64_t high) {
-  Value sum;
-  for (const Run& run : RunsOf(mode, n, low, high)) {
-    Ints start(g.rank(), 0), limit = g.dims(), before(g.rank(), 0), after(g.rank(), 0);
-    start[axis] = run.begin + low;
-    limit[axis] = run.end + low;
-    Value part = Slice(g, start, limit, {});
-    if (run.step == 0) part = ReduceSum(part, {axis}, true);
-    if (run.step < 0) part = Flip(part, {axis});
-    const int64_t length = part.dim(axis);
-    before[axis] = run.step < 0 ? run.source - length + 1 : run.source;
-    after[axis] = n - before[axis] - length;
-    part = Pad(part, 0, before, after);
-    sum = sum.valid() ? sum + part : part;
-  }
-  return sum;
+  if (mode == "edge" || n == 1) return UnpadEdge(g, axis, n, low, high);
+  return UnpadPeriods(g, mode, axis, n, low);
 }
 
 void PadVjp(Vjp& s) {

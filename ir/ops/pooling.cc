@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "ir/base/status.h"
 #include "ir/build.h"
-#include "ir/ops/infer.h"
+#include "ir/ops/math_rules.h"
 #include "ir/ops/pool.h"
 #include "ir/ops/tables.h"
 
@@ -117,16 +117,17 @@ Ints SpatialAxes(Value x) {
   return axes;
 }
 
-// Elements of each window along one axis that lie in [low, high).
+// Elements of each window along one axis that lie in [low, high): the taps from `first` to `end`.
 Ints TapsInside(const Window& w, int axis, int64_t outputs, int64_t low, int64_t high) {
+  const int64_t kernel = w.kernel[axis], dilation = w.dilation[axis];
+  const auto taps_before = [&](int64_t distance) {
+    return distance <= 0 ? 0 : std::min((distance + dilation - 1) / dilation, kernel);
+  };
   Ints counts;
   for (int64_t p = 0; p < outputs; ++p) {
-    int64_t count = 0;
-    for (int64_t tap = 0; tap < w.kernel[axis]; ++tap) {
-      const int64_t at = p * w.stride[axis] + tap * w.dilation[axis] - w.before[axis];
-      count += at >= low && at < high;
-    }
-    counts.push_back(std::max<int64_t>(count, 1));  // a window without elements has sum 0
+    const int64_t start = p * w.stride[axis] - w.before[axis];
+    const int64_t first = taps_before(low - start), end = taps_before(high - start);
+    counts.push_back(std::max<int64_t>(end - first, 1));  // a window without elements has sum 0
   }
   return counts;
 }
@@ -163,10 +164,6 @@ Value Counts(const Rule& s, DType dtype) {
   return uniform == 1 ? counts : counts * uniform;
 }
 
-Value Wide(Value x) {
-  const DType wide = AccumulatorOf(x.dtype());
-  return wide == x.dtype() ? x : CastTo(x, wide);
-}
 Value Narrow(Value x, DType dtype) { return x.dtype() == dtype ? x : CastTo(x, dtype); }
 
 Value AvgPoolDecompose(Rule& s) {
@@ -188,24 +185,16 @@ void AvgPoolVjp(Vjp& s) {
   s.dx[0] = Emit("overlap_add", {BroadcastAxes(share, shape, axes)}, attrs, s.op.loc);
 }
 
-// (sum of |x|^p)^(1/p). Where the sum is 0 the root has no slope: it is taken of 1 there, and 0 is the result.
-Value Norm(Value x, const Ints& axes, bool keep_dims, double p) {
-  const Value wide = Wide(x);
-  if (p == 1) return Narrow(ReduceSum(Abs(wide), axes, keep_dims), x.dtype());
-  const Value powers = p == 2 ? Square(wide) : Pow(Abs(wide), ScalarLike(wide, p, Loc::Here()));
-  const Value sum = ReduceSum(powers, axes, keep_dims), zero = FullLike(sum, 0);
-  const Value some = NotEqual(sum, zero), safe = Where(some, sum, FullLike(sum, 1));
-  const Value root = p == 2 ? Sqrt(safe) : Pow(safe, ScalarLike(safe, 1 / p, Loc::Here()));
-  return Narrow(Where(some, root, zero), x.dtype());
-}
-
 Value LpPoolDecompose(Rule& s) {
   const Window w = PoolWindow(s, Spatial(s.x[0].dims()));
-  return Norm(Windows(s.x[0], w, s.op.loc), TapAxes(w.rank()), false, s.number("p"));
+  const Value norm = NormOf(Wide(Windows(s.x[0], w, s.op.loc)), s.number("p"), TapAxes(w.rank()), false);
+  return Narrow(norm, s.x[0].dtype());
 }
 
 Value GlobalAvgDecompose(Rule& s) { return ReduceMean(s.x[0], SpatialAxes(s.x[0]), true); }
-Value GlobalLpDecompose(Rule& s) { return Norm(s.x[0], SpatialAxes(s.x[0]), true, s.number("p")); }
+Value GlobalLpDecompose(Rule& s) {
+  return Narrow(NormOf(Wide(s.x[0]), s.number("p"), SpatialAxes(s.x[0]), true), s.x[0].dtype());
+}
 
 Value MaxPoolWith(const Rule& s, const Window& w) {
   return Emit("max_pool_with_index", {s.x[0]}, AttrsOf(w), s.op.loc);
@@ -281,7 +270,7 @@ constexpr OpDef kOps[] = {
      .infer = LpPoolType<2>, .decompose = LpPoolDecompose, .tol = {.f32 = 1e-5, .f16 = 4e-3, .bf16 = 3e-2},
      .numpy = "lp_pool(x0, window=window, stride=stride, pad=pad, dilation=dilation, ceil_mode=ceil_mode, p=p)",
      .sample = {.shapes = {"f32[2,2,5,6]"}, .attrs = "window = [3, 2], stride = [2, 1], pad = [1, 0, 1, 1]"},
-     .doc = "(sum of |x|^p)^(1/p) of each window of [n,c,h,w], padding being 0; windows as in avg_pool2d. The gradient of a window of zeros is 0."},
+     .doc = "(sum of |x|^p)^(1/p) of each window of [n,c,h,w], padding being 0, p = inf the largest |x|; windows as in avg_pool2d. The gradient of a window of zeros is 0."},
     {.name = "lp_pool3d", .cls = OpClass::kComposite, .arity = 1,
      .attrs = {{"window", kInts}, {"stride", kInts, "[]"}, {"pad", kInts, "[0, 0, 0, 0, 0, 0]"}, {"dilation", kInts, "[]"}, {"ceil_mode", kBool, "false"}, {"p", kFloat, "2"}},
      .infer = LpPoolType<3>, .decompose = LpPoolDecompose, .tol = {.f32 = 1e-5, .f16 = 4e-3, .bf16 = 3e-2},

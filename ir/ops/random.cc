@@ -121,8 +121,9 @@ absl::StatusOr<Types> RandomIntTypes(const OpCall& call) {
   const int64_t lo = call.integer("lo"), hi = call.integer("hi");
   if (!IsInt(dtype)) return call.Error(absl::StrCat("dtype is ", Name(dtype), ", expected an integer type"));
   AGC_RETURN_IF_ERROR(CheckRandom(call, dtype, 2));
-  const bool fits = dtype == DType::kU64 ? lo >= 0 : WrapTo(dtype, lo) == lo && WrapTo(dtype, hi - 1) == hi - 1;
-  if (lo >= hi || (lo < 0 && hi > INT64_MAX + lo) || hi - lo > (int64_t{1} << 32) || !fits) {
+  const auto is_value = [&](int64_t v) { return dtype == DType::kU64 ? v >= 0 : WrapTo(dtype, v) == v; };
+  const bool few = lo < hi && (lo >= 0 || hi <= INT64_MAX + lo) && hi - lo <= (int64_t{1} << 32);
+  if (!few || !is_value(lo) || !is_value(hi - 1)) {
     return call.Error(absl::StrCat("lo is ", lo, " and hi is ", hi, ", expected lo below hi, values of ", Name(dtype),
                                    " and at most 2^32 of them"));
   }

@@ -18,6 +18,9 @@ using enum AttrKind;
 
 // ---------------------------------------------------------------- shapes
 
+// Steps are unrolled: beyond this compiling takes minutes.
+constexpr int64_t kMostSteps = 4096;
+
 // What a row of the table reads from where: -1 where it has no such operand.
 struct Layout {
   int gates = 1, bias = 3, h0 = 4, c0 = -1, lengths = 5, peepholes = -1;
@@ -40,6 +43,10 @@ absl::StatusOr<Types> RecurrentTypes(const OpCall& call, const Layout& layout) {
   const bool batch_first = call.flag("batch_first");
   const Dims &x = call.type(0).dims, &r = call.type(2).dims;
   const int64_t steps = x[batch_first ? 1 : 0], batch = x[batch_first ? 0 : 1], d = Directions(call), h = r[2];
+  if (steps > kMostSteps) {
+    return call.Error(absl::StrCat("x has ", steps, " steps, expected at most ", kMostSteps,
+                                   ": every step becomes ops of its own; cut the sequence and pass the state on"));
+  }
   const Dims state = batch_first ? Dims{batch, d, h} : Dims{d, batch, h};
   AGC_RETURN_IF_ERROR(CheckShape(call, 1, "w", {d, layout.gates * h, x[2]}));
   AGC_RETURN_IF_ERROR(CheckShape(call, 2, "r", {d, layout.gates * h, h}));
@@ -59,20 +66,13 @@ absl::StatusOr<Types> RecurrentTypes(const OpCall& call, const Layout& layout) {
 
 // ---------------------------------------------------------------- one direction
 
-// Rows [from, to) of an axis.
-Value Part(Value x, int axis, int64_t from, int64_t to) {
-  Ints start(x.rank(), 0), limit = x.dims();
-  start[axis] = from;
-  limit[axis] = to;
-  return Slice(x, start, limit, {});
-}
 // Element `i` of axis 0, which goes.
 Value At0(Value x, int64_t i) {
   Ints dims(x.dims().begin() + 1, x.dims().end());
-  return Reshape(Part(x, 0, i, i + 1), dims);
+  return Reshape(PartOf(x, 0, i, i + 1), dims);
 }
 // Gate `k` of columns that hold one gate after the other.
-Value Gate(Value x, int64_t hidden, int64_t k) { return Part(x, x.rank() - 1, k * hidden, (k + 1) * hidden); }
+Value Gate(Value x, int64_t hidden, int64_t k) { return PartOf(x, x.rank() - 1, k * hidden, (k + 1) * hidden); }
 
 // One direction's weights: what a step takes. Missing operands are invalid.
 struct Weights {
@@ -99,8 +99,8 @@ State RnnStep(const AttrReader& attrs, const Weights& w, Value in, const State& 
 State GruStep(const AttrReader& attrs, const Weights& w, Value in, const State& s) {
   const int64_t n = w.hidden;
   const auto recurrent = [&](Value h, int64_t from, int64_t to) {
-    const Value product = Matmul(h, Part(w.r, 1, from * n, to * n));
-    return w.r_bias.valid() ? product + Part(w.r_bias, 0, from * n, to * n) : product;
+    const Value product = Matmul(h, PartOf(w.r, 1, from * n, to * n));
+    return w.r_bias.valid() ? product + PartOf(w.r_bias, 0, from * n, to * n) : product;
   };
   const bool linear = attrs.flag("linear_before_reset");
   const Value all = recurrent(s.h, 0, linear ? 3 : 2);
@@ -136,7 +136,7 @@ struct Recurrence {
   // The state `operand` of a direction, or zeros.
   Value Start(int operand, int64_t d) const {
     if (!Has(operand)) return Full(s.builder, {x[0].dtype(), {batch, hidden}}, 0);
-    return s.flag("batch_first") ? Reshape(Part(x[operand], 1, d, d + 1), {batch, hidden}) : At0(x[operand], d);
+    return s.flag("batch_first") ? Reshape(PartOf(x[operand], 1, d, d + 1), {batch, hidden}) : At0(x[operand], d);
   }
 
   // The outputs of all steps [steps, batch, hidden] and the last state.
@@ -146,8 +146,8 @@ struct Recurrence {
     Value in = Matmul(Reshape(x[0], {steps * batch, x[0].dim(2)}), T(At0(x[1], d)));
     if (Has(layout.bias)) {
       const Value bias = At0(x[layout.bias], d);
-      in = in + Part(bias, 0, 0, gates);
-      w.r_bias = Part(bias, 0, gates, 2 * gates);
+      in = in + PartOf(bias, 0, 0, gates);
+      w.r_bias = PartOf(bias, 0, gates, 2 * gates);
     }
     if (Has(layout.peepholes)) w.peepholes = At0(x[layout.peepholes], d);
     in = Reshape(in, {steps, batch, gates});
@@ -232,21 +232,21 @@ constexpr OpDef kOps[] = {
      .decompose = [](Rule& s) { return Decomposed(s, kGruLayout, GruStep); }, .tol = kTolerance,
      .numpy = "gru(x0, x1, x2, x3, direction=direction, batch_first=batch_first, linear_before_reset=linear_before_reset)",
      .sample = {.shapes = {"f32[2,2,3]", "f32[1,6,3]", "f32[1,6,2]", "f32[1,12]"}},
-     .doc = "Gated recurrent unit: x [steps, batch, in], w, r and, if given, bias, h0, lengths; gates z, r, h. Results: y [steps, directions, batch, hidden] "
+     .doc = "Gated recurrent unit: x [steps, batch, in] of at most 4096 steps, w, r and, if given, bias, h0, lengths; gates z, r, h. Results: y [steps, directions, batch, hidden] "
             "and the last h [directions, batch, hidden]."},
     {.name = "lstm", .cls = OpClass::kComposite, .arity = {3, 8}, .attrs = {kDirection, kBatchFirst},
      .infer = [](const OpCall& call) { return RecurrentTypes(call, kLstmLayout); },
      .decompose = [](Rule& s) { return Decomposed(s, kLstmLayout, LstmStep); }, .tol = kTolerance,
      .numpy = "lstm(x0, x1, x2, x3, direction=direction, batch_first=batch_first)",
      .sample = {.shapes = {"f32[2,2,3]", "f32[1,8,3]", "f32[1,8,2]", "f32[1,16]"}, .attrs = "direction = \"reverse\""},
-     .doc = "Long short-term memory: x [steps, batch, in], w, r and, if given, bias, h0, c0, lengths, peepholes; gates i, o, f, c. Results: y [steps, "
+     .doc = "Long short-term memory: x [steps, batch, in] of at most 4096 steps, w, r and, if given, bias, h0, c0, lengths, peepholes; gates i, o, f, c. Results: y [steps, "
             "directions, batch, hidden], the last h and the last c [directions, batch, hidden]."},
     {.name = "rnn", .cls = OpClass::kComposite, .arity = {3, 6}, .attrs = {kDirection, kBatchFirst, {"activation", kString, "tanh", "tanh|relu"}},
      .infer = [](const OpCall& call) { return RecurrentTypes(call, kRnnLayout); },
      .decompose = [](Rule& s) { return Decomposed(s, kRnnLayout, RnnStep); }, .tol = kTolerance,
      .numpy = "rnn(x0, x1, x2, x3, direction=direction, batch_first=batch_first, activation=activation)",
      .sample = {.shapes = {"f32[2,2,3]", "f32[2,2,3]", "f32[2,2,2]", "f32[2,4]"}, .attrs = "direction = \"bidirectional\", batch_first = true"},
-     .doc = "h' = tanh(x w' + h r' + bias) or relu: x [steps, batch, in], w, r and, if given, bias, h0, lengths. Results: y [steps, directions, batch, hidden] "
+     .doc = "h' = tanh(x w' + h r' + bias) or relu: x [steps, batch, in] of at most 4096 steps, w, r and, if given, bias, h0, lengths. Results: y [steps, directions, batch, hidden] "
             "and the last h [directions, batch, hidden]."},
 };
 // clang-format on

@@ -2,8 +2,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "ir/base/status.h"
-#include "ir/build.h"
-#include "ir/ops/infer.h"
+#include "ir/build_shape.h"
+#include "ir/ops/math_rules.h"
 #include "ir/ops/tables.h"
 
 namespace agc {
@@ -12,12 +12,21 @@ namespace {
 using enum OpClass;
 using Point = absl::InlinedVector<Expr, 6>;
 
-absl::StatusOr<Types> ReducedTypes(const OpCall& call) {
+absl::StatusOr<Types> OverAxes(const OpCall& call) {
   const TensorType& x = call.type(0);
-  AGC_RETURN_IF_ERROR(CheckNumber(call, 0));
   AGC_RETURN_IF_ERROR(CheckAxes(call, "axes", call.ints("axes"), x.rank()));
   return Types(
       TensorType{x.dtype, ReducedDims(x.dims, PositiveAxes(call.ints("axes"), x.rank()), call.flag("keep_dims"))});
+}
+
+absl::StatusOr<Types> ReducedTypes(const OpCall& call) {
+  AGC_RETURN_IF_ERROR(CheckNumber(call, 0));
+  return OverAxes(call);
+}
+
+absl::StatusOr<Types> LogicTypes(const OpCall& call) {
+  AGC_RETURN_IF_ERROR(CheckDType(call, 0, DType::kBool));
+  return OverAxes(call);
 }
 
 absl::StatusOr<Types> MeanTypes(const OpCall& call) {
@@ -119,9 +128,10 @@ Value Spread(Vjp& s, Value v) {
   return Broadcast(Reshape(v, ReducedDims(dims, axes, true)), dims);
 }
 
+// Divides in the accumulator's dtype, as MeanAt does: the count may be beyond f16.
 void MeanVjp(Vjp& s) {
   const double n = static_cast<double>(ReducedCount(s.x[0].dims(), s.ints("axes")));
-  s.dx[0] = Spread(s, s.g / n);
+  s.dx[0] = Spread(s, NarrowTo(Wide(s.g) / n, s.g));
 }
 
 // Equal winners share the cotangent; they are counted in f32 at least, so that the share of many does not vanish.
@@ -133,22 +143,34 @@ void ExtremumVjp(Vjp& s) {
   s.dx[0] = Where(wins, share, FullLike(share, 0));
 }
 
-// An element's derivative is the product of the others: the product of what is not 0, over the element, and 0 where
-// another element is 0. Second derivatives are exact where no element is 0.
+// An element's derivative is the product of those before it and those behind it. Nothing is divided, so zeros are no
+// special case, to every order.
 void ProdVjp(Vjp& s) {
-  const Value x = s.x[0], zero = FullLike(x, 0), one = FullLike(x, 1);
-  const DType acc = AccumulatorOf(x.dtype());
-  const Value is_zero = Equal(x, zero), regular = Where(is_zero, one, x);
-  const Value product = Spread(s, ReduceProd(regular, s.ints("axes"), s.flag("keep_dims")));
-  const Value zeros = Spread(s, ReduceSum(CastTo(is_zero, acc), s.ints("axes"), s.flag("keep_dims")));
-  const Value others = Sub(zeros, CastTo(is_zero, acc));
-  s.dx[0] = Where(Equal(others, FullLike(others, 0)), Spread(s, s.g) * DivOf(product, regular), zero);
+  const Value x = s.x[0];
+  if (x.type().elements() == 0 || x.rank() == 0) {
+    s.dx[0] = x.rank() == 0 ? s.g : FullLike(x, 0);
+    return;
+  }
+  const Ints axes = PositiveAxes(s.ints("axes"), x.rank());
+  Ints perm, back(static_cast<size_t>(x.rank()), 0);  // the reduced axes go last and become one
+  for (int64_t axis = 0; axis < x.rank(); ++axis) {
+    if (std::find(axes.begin(), axes.end(), axis) == axes.end()) perm.push_back(axis);
+  }
+  perm.insert(perm.end(), axes.begin(), axes.end());
+  for (size_t k = 0; k < perm.size(); ++k) back[static_cast<size_t>(perm[k])] = static_cast<int64_t>(k);
+  const Value moved = Transpose(Wide(x), perm);
+  const int64_t n = ReducedCount(x.dims(), s.ints("axes"));
+  const Value rows = Reshape(moved, {x.type().elements() / n, n});
+  const Value others = CumProd(rows, 1, {.exclusive = true}) * CumProd(rows, 1, {.reverse = true, .exclusive = true});
+  const Value slope = Transpose(Reshape(others, moved.dims()), back);
+  s.dx[0] = NarrowTo(Spread(s, Wide(s.g)) * slope, x);
 }
 
 constexpr AttrList kAxes = {{"axes", AttrKind::kInts, "[]"}, {"keep_dims", AttrKind::kBool, "false"}};
 constexpr AttrList kAxis = {
     {"axis", AttrKind::kInt}, {"keep_dims", AttrKind::kBool, "false"}, {"select_last_index", AttrKind::kBool, "false"}};
 constexpr Sample kRows = {.shapes = {"f32[2,3,4]"}, .attrs = "axes = [0, 2]"};
+constexpr Sample kBools = {.shapes = {"bool[2,3,4]"}, .attrs = "axes = [0, 2]", .differentiable = false};
 constexpr Sample kArg = {.shapes = {"f32[2,5,3]"}, .attrs = "axis = 1", .differentiable = false};
 
 // clang-format off
@@ -159,6 +181,10 @@ constexpr OpDef kOps[] = {
     {.name = "argmin", .cls = kReduce, .arity = 1, .attrs = kAxis, .infer = ArgTypes, .at = ArgAt<"argmin">, .vjp = NoGradient,
      .numpy = "arg_extremum(np.argmin, x0, axis, keep_dims, select_last_index)", .sample = kArg,
      .doc = "i32 position of the smallest along an axis: the first of equals, the first NaN; with select_last_index the last."},
+    {.name = "reduce_all", .cls = kReduce, .arity = 1, .attrs = kAxes, .infer = LogicTypes, .at = ReduceWith<"and">, .vjp = NoGradient,
+     .numpy = "reduced(np.all, x0, axes, keep_dims)", .sample = kBools, .doc = "Whether all hold, over axes (none given: all); of nothing true."},
+    {.name = "reduce_any", .cls = kReduce, .arity = 1, .attrs = kAxes, .infer = LogicTypes, .at = ReduceWith<"or">, .vjp = NoGradient,
+     .numpy = "reduced(np.any, x0, axes, keep_dims)", .sample = kBools, .doc = "Whether any holds, over axes (none given: all); of nothing false."},
     {.name = "reduce_max", .cls = kReduce, .arity = 1, .attrs = kAxes, .infer = ExtremumTypes, .at = ReduceWith<"max">, .vjp = ExtremumVjp,
      .numpy = "reduced(np.max, x0, axes, keep_dims)", .sample = kRows, .doc = "Largest over axes (none given: all), NaN if any is; equals share the gradient evenly."},
     {.name = "reduce_mean", .cls = kReduce, .arity = 1, .attrs = kAxes, .infer = MeanTypes, .at = MeanAt, .vjp = MeanVjp,

@@ -1,4 +1,4 @@
-// Reductions defined by sums, largest elements and products: logic, counts, norms, logarithms of sums, variances.
+// Reductions defined by sums, largest elements and products: counts, norms, logarithms of sums, variances.
 // Floats are computed in the dtype that sums are kept in and rounded once at the end.
 #include <cmath>
 #include <limits>
@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "ir/base/status.h"
 #include "ir/build_shape.h"
-#include "ir/ops/infer.h"
+#include "ir/ops/math_rules.h"
 #include "ir/ops/tables.h"
 
 namespace agc {
@@ -23,10 +23,6 @@ absl::StatusOr<Types> Reduced(const OpCall& call, DType dtype) {
   AGC_RETURN_IF_ERROR(CheckAxes(call, "axes", call.ints("axes"), x.rank()));
   const Ints axes = PositiveAxes(call.ints("axes"), x.rank());
   return Types(TensorType{dtype, ReducedDims(x.dims, axes, call.flag("keep_dims"))});
-}
-absl::StatusOr<Types> ReducedBool(const OpCall& call) {
-  AGC_RETURN_IF_ERROR(CheckDType(call, 0, DType::kBool));
-  return Reduced(call, DType::kBool);
 }
 absl::StatusOr<Types> ReducedNumber(const OpCall& call) {
   AGC_RETURN_IF_ERROR(CheckNumber(call, 0));
@@ -59,7 +55,6 @@ struct Reduction {
 };
 Reduction ReductionOf(const Rule& s) { return {PositiveAxes(s.ints("axes"), s.x[0].rank()), s.flag("keep_dims")}; }
 
-Value Wide(Value x) { return CastTo(x, AccumulatorOf(x.dtype())); }
 Value Sum(Value x, const Reduction& r) { return ReduceSum(x, r.axes, r.keep_dims); }
 // A reduced value at every element it was reduced from.
 Value Spread(const Rule& s, Value v) {
@@ -68,16 +63,7 @@ Value Spread(const Rule& s, Value v) {
 }
 Value IsZero(Value x) { return Equal(x, FullLike(x, 0)); }
 
-// ---------------------------------------------------------------- logic
-
-// Of nothing: `any` is false, `all` true.
-template <bool any>
-Value LogicDecompose(Rule& s) {
-  if (s.x[0].type().elements() == 0) return Full(s.builder, s.op.type(), any ? 0 : 1);
-  const Value x = CastTo(s.x[0], DType::kI32);
-  const Reduction r = ReductionOf(s);
-  return CastTo(any ? ReduceMax(x, r.axes, r.keep_dims) : ReduceMin(x, r.axes, r.keep_dims), DType::kBool);
-}
+// ---------------------------------------------------------------- counts
 
 Value CountDecompose(Rule& s) {
   return Sum(CastTo(NotEqual(s.x[0], FullLike(s.x[0], 0)), DType::kI32), ReductionOf(s));
@@ -85,34 +71,15 @@ Value CountDecompose(Rule& s) {
 
 // ---------------------------------------------------------------- norms
 
-// f(x), and where x is 0 the value 0 with the derivative 0.
-template <typename F>
-Value ZeroAtZero(Value x, F f) {
-  const Value zero = IsZero(x);
-  return Where(zero, FullLike(x, 0), f(Where(zero, FullLike(x, 1), x)));
+Value NormOver(const Rule& s, double p) {
+  const Reduction r = ReductionOf(s);
+  return CastTo(NormOf(Wide(s.x[0]), p, r.axes, r.keep_dims), s.x[0].dtype());
 }
-Value Root(Value sum) {
-  return ZeroAtZero(sum, [](Value v) { return Sqrt(v); });
-}
-
-Value NormOf(Value x, double p, const Reduction& r) {
-  const Value size = Abs(x);
-  if (std::isinf(p)) {
-    return p > 0 ? ReduceMax(size, r.axes, r.keep_dims) : ReduceMin(size, r.axes, r.keep_dims);
-  }
-  if (p == 0) return Sum(CastTo(NotEqual(x, FullLike(x, 0)), x.dtype()), r);
-  if (p == 1) return Sum(size, r);
-  if (p == 2) return Root(Sum(Square(x), r));
-  const auto power = [](double e) { return [e](Value v) { return Pow(v, FullLike(v, e)); }; };
-  if (p < 0) return power(1 / p)(Sum(power(p)(size), r));  // an element that is 0 makes the norm 0
-  return ZeroAtZero(Sum(ZeroAtZero(size, power(p)), r), power(1 / p));
-}
-
 template <int p>
 Value FixedNormDecompose(Rule& s) {
-  return CastTo(NormOf(Wide(s.x[0]), p, ReductionOf(s)), s.x[0].dtype());
+  return NormOver(s, p);
 }
-Value NormDecompose(Rule& s) { return CastTo(NormOf(Wide(s.x[0]), s.number("p"), ReductionOf(s)), s.x[0].dtype()); }
+Value NormDecompose(Rule& s) { return NormOver(s, s.number("p")); }
 Value SumSquareDecompose(Rule& s) { return CastTo(Sum(Square(Wide(s.x[0])), ReductionOf(s)), s.x[0].dtype()); }
 
 // ---------------------------------------------------------------- logarithms of sums
@@ -128,8 +95,12 @@ Value LogSumExpDecompose(Rule& s) {
   const Value shift = Where(Less(Abs(m), FullLike(m, kInf)), m, FullLike(m, 0));
   return CastTo(Reshape(shift + Log(ReduceSum(Exp(x - shift), axes, true)), type.dims), type.dtype);
 }
+// The exponential of a result that was rounded to f16 would be off by the absolute error of that, so a wide one is
+// taken again. Rows of -inf have no weights, but none are asked for where the cotangent is 0.
 void LogSumExpVjp(Vjp& s) {
-  s.dx[0] = CastTo(Spread(s, Wide(s.g)) * Exp(Wide(s.x[0]) - Spread(s, Wide(s.y))), s.x[0].dtype());
+  const Value x = Wide(s.x[0]);
+  const Value y = x.dtype() == s.y.dtype() ? s.y : ReduceLogSumExp(x, s.ints("axes"), s.flag("keep_dims"));
+  s.dx[0] = CastTo(SafeMul(Spread(s, Wide(s.g)), Exp(x - Spread(s, y))), s.x[0].dtype());
 }
 
 // ---------------------------------------------------------------- variance
@@ -139,7 +110,7 @@ double Count(const Rule& s) {
   for (int64_t axis : ReductionOf(s).axes) n *= static_cast<double>(s.x[0].dims()[axis]);
   return n;
 }
-// What sums of squares are divided by: 0 where there are no more elements than the correction, which gives NaN.
+// What sums of squares are divided by: 0 where there are no more elements than the correction, as numpy has it.
 double Divisor(const Rule& s) { return std::max(Count(s) - s.number("correction"), 0.0); }
 
 // x minus its mean.
@@ -176,7 +147,6 @@ constexpr Sample kRows = {.shapes = {"f32[2,3,4]"}, .attrs = "axes = [0, 2]"};
 constexpr Sample kPositive = {.shapes = {"f32[2,3,4]"}, .attrs = "axes = [0, 2]", .lo = 0.1, .hi = 2};
 constexpr Sample kCounted = {
     .shapes = {"f32[2,3,4]"}, .attrs = "axes = [1], keep_dims = true", .lo = -1, .hi = 1, .differentiable = false};
-constexpr Sample kBools = {.shapes = {"bool[2,3,4]"}, .attrs = "axes = [0, 2]", .differentiable = false};
 constexpr Sample kVariance = {.shapes = {"f32[2,3,4]"}, .attrs = "axes = [0, 2]"};
 constexpr Tolerance kLoose = {.f32 = 4e-6};
 
@@ -185,10 +155,6 @@ constexpr OpDef kOps[] = {
     {.name = "count_nonzero", .cls = kComposite, .arity = 1, .attrs = kAxes, .infer = CountTypes, .decompose = CountDecompose, .vjp = NoGradient,
      .numpy = "reduced(np.sum, (x0 != 0).astype(np.int32), axes, keep_dims)", .sample = kCounted,
      .doc = "i32 number of elements that are not 0, over axes (none given: all); NaN counts."},
-    {.name = "reduce_all", .cls = kComposite, .arity = 1, .attrs = kAxes, .infer = ReducedBool, .decompose = LogicDecompose<false>, .vjp = NoGradient,
-     .numpy = "reduced(np.all, x0, axes, keep_dims)", .sample = kBools, .doc = "Whether all hold, over axes (none given: all); of nothing true."},
-    {.name = "reduce_any", .cls = kComposite, .arity = 1, .attrs = kAxes, .infer = ReducedBool, .decompose = LogicDecompose<true>, .vjp = NoGradient,
-     .numpy = "reduced(np.any, x0, axes, keep_dims)", .sample = kBools, .doc = "Whether any holds, over axes (none given: all); of nothing false."},
     {.name = "reduce_l1", .cls = kComposite, .arity = 1, .attrs = kAxes, .infer = ReducedNumber, .decompose = FixedNormDecompose<1>,
      .numpy = "reduced(np.sum, np.abs(x0), axes, keep_dims)", .sample = kRows, .doc = "Sum of absolute values over axes (none given: all)."},
     {.name = "reduce_l2", .cls = kComposite, .arity = 1, .attrs = kAxes, .infer = ReducedFloat, .decompose = FixedNormDecompose<2>, .tol = kLoose,
@@ -208,7 +174,7 @@ constexpr OpDef kOps[] = {
      .numpy = "reduced(np.sum, x0 * x0, axes, keep_dims)", .sample = kRows, .doc = "Sum of squares over axes (none given: all)."},
     {.name = "reduce_var", .cls = kComposite, .arity = 1, .attrs = kMoment, .infer = ReducedFloat, .decompose = VarDecompose, .vjp = VarVjp, .tol = kLoose,
      .numpy = "variance(x0, axes, correction, keep_dims)", .sample = kVariance,
-     .doc = "Sum of squared deviations from the mean over axes (none given: all), divided by the number of elements less `correction`; NaN where that is 0 or less."},
+     .doc = "Sum of squared deviations from the mean over axes (none given: all), divided by the number of elements less `correction`; where that is 0 or less, by 0: inf, or NaN if there are no deviations."},
 };
 // clang-format on
 static_assert(CheckOps(kOps));
@@ -226,6 +192,18 @@ Value LastArg(absl::string_view op, Value x, int64_t axis, bool keep_dims, Loc l
 }  // namespace
 
 constinit const absl::Span<const OpDef> kReduceStatsOps(kOps);
+
+Value NormOf(Value x, double p, const Ints& axes, bool keep_dims) {
+  const Value size = Abs(x);
+  const auto sum = [&](Value v) { return ReduceSum(v, axes, keep_dims); };
+  if (std::isinf(p)) return p > 0 ? ReduceMax(size, axes, keep_dims) : ReduceMin(size, axes, keep_dims);
+  if (p == 0) return sum(CastTo(NotEqual(x, FullLike(x, 0)), x.dtype()));
+  if (p == 1) return sum(size);
+  if (p == 2) return RootOf(sum(Square(x)));
+  const auto power = [](double e) { return [e](Value v) { return Pow(v, FullLike(v, e)); }; };
+  if (p < 0) return power(1 / p)(sum(power(p)(size)));  // an element that is 0 makes the norm 0
+  return ZeroAtZero(sum(ZeroAtZero(size, power(p))), power(1 / p));
+}
 
 Value ReduceAny(Value x, Ints axes, bool keep_dims, Loc loc) { return Emitted("reduce_any", x, axes, keep_dims, loc); }
 Value ReduceAll(Value x, Ints axes, bool keep_dims, Loc loc) { return Emitted("reduce_all", x, axes, keep_dims, loc); }

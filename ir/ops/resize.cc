@@ -9,21 +9,22 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "ir/base/integers.h"
 #include "ir/base/status.h"
 #include "ir/build.h"
 #include "ir/ops/infer.h"
 #include "ir/ops/tables.h"
+#include "ir/ops/window.h"
 
 namespace agc {
 namespace {
 
 using enum AttrKind;
 using Point = absl::InlinedVector<Expr, 6>;
-
-int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0); }
 
 // ---------------------------------------------------------------- along one axis
 
@@ -38,6 +39,14 @@ struct Resample {
   bool cubic = false, antialias = false;
   int64_t unit() const { return std::max(a, c); }  // of antialiasing: the kernel's argument is a whole number over this
 };
+
+// Positions along n elements are computed in 64 bits: (a + c) * n + |b|. What a division leaves is below c, in 32 bits.
+absl::Status CheckMap(const OpCall& call, const Ints& map, int64_t n) {
+  const double a = static_cast<double>(map[0]), b = static_cast<double>(map[1]), c = static_cast<double>(map[2]);
+  const double largest = (a + c) * (static_cast<double>(n) + 8) + std::abs(b);
+  if (largest < 0x1p62 && c <= std::numeric_limits<int32_t>::max()) return absl::OkStatus();
+  return call.Error(absl::StrCat("map = ", ToString(map), " is too large for ", n, " elements"));
+}
 
 absl::StatusOr<Types> ResampledType(const OpCall& call) {
   const bool nearest = call.text("mode") == "nearest";
@@ -55,13 +64,7 @@ absl::StatusOr<Types> ResampledType(const OpCall& call) {
   if ((type.dims[axis] == 0) != (call.type(0).dims[axis] == 0)) {
     return call.Error(absl::StrCat("axis ", axis, " of ", ToString(call.type(0)), " cannot become ", type.dims[axis]));
   }
-  // Positions are computed in 32 bits: a * outputs + |b| + c.
-  constexpr double kMost = std::numeric_limits<int32_t>::max();
-  const double n = static_cast<double>(std::max(type.dims[axis], call.type(0).dims[axis])) + 8;
-  const double largest =
-      (static_cast<double>(map[0]) + static_cast<double>(map[2])) * n + std::abs(static_cast<double>(map[1]));
-  if (largest > kMost)
-    return call.Error(absl::StrCat("map = ", ToString(map), " is too large for ", n - 8, " elements"));
+  AGC_RETURN_IF_ERROR(CheckMap(call, map, std::max(type.dims[axis], call.type(0).dims[axis])));
   return Types(type);
 }
 
@@ -79,6 +82,22 @@ Resample ResampleOf(At& s, bool transposed) {
   r.outputs = s.out().dims[r.axis];
   if (transposed) std::swap(r.inputs, r.outputs);
   return r;
+}
+
+// (index * a + b) / c rounded down, and what is left: computed as an index, or in i64 where that has not the bits.
+struct Quotient {
+  Expr whole = {}, rest = {};
+};
+Quotient Divided(Expr index, int64_t a, int64_t b, int64_t c) {
+  const int64_t low = index.node().lo * a + b, high = index.node().hi * a + b;
+  if (std::max(std::abs(low), std::abs(high)) <= std::numeric_limits<int32_t>::max() - c) {
+    return {Div(index * a + b, c), Mod(index * a + b, c)};
+  }
+  const auto number = [&](int64_t v) { return index.pool->Const(Scalar::Int(DType::kI64, v)); };
+  const int64_t lift = std::max<int64_t>(0, -FloorDiv(low, c));  // no negative dividends
+  const Expr v = FromIndex(index, DType::kI64) * number(a) + number(b + lift * c);
+  return {ToIndex(Alu("div", {v, number(c)}), FloorDiv(low, c) + lift, FloorDiv(high, c) + lift) - lift,
+          ToIndex(Alu("rem", {v, number(c)}), 0, c - 1)};
 }
 
 Expr Clamped(Expr index, int64_t n) { return Max(Min(index, n - 1), 0); }
@@ -126,31 +145,31 @@ Expr StretchedWeight(At& s, const Resample& r, Expr rest, Expr tap) {
 }
 
 Expr AntialiasedAt(At& s, const Resample& r, Index i) {
-  const Expr place = i[r.axis] * r.a + r.b, floor = Div(place, r.c), rest = Mod(place, r.c);
+  const Quotient q = Divided(i[r.axis], r.a, r.b, r.c);  // no binding: clang 14 captures none
   const bool exclude = s.flag("exclude_outside");
   const DType wide = AccumulatorOf(s.out().dtype);
   return s.Sum(r.taps, [&](Expr tap) {
-    const Expr at = floor + (tap + r.first);
+    const Expr at = q.whole + (tap + r.first);
     Point x(i.begin(), i.end());
     x[r.axis] = exclude ? at : Clamped(at, r.inputs);
     const Expr value = exclude ? s.Guard(
                                      InRange(at, r.inputs), [&] { return s.Read(0, x); }, s.Number(0))
                                : s.Read(0, x);
-    return Cast(value, wide) * StretchedWeight(s, r, rest, tap);
+    return Cast(value, wide) * StretchedWeight(s, r, q.rest, tap);
   });
 }
 
 Expr ResampleAt(At& s, Index i) {
   const Resample r = ResampleOf(s, false);
   if (r.antialias) return AntialiasedAt(s, r, i);
-  const Expr place = i[r.axis] * r.a + r.b, floor = Div(place, r.c);
+  const Quotient q = Divided(i[r.axis], r.a, r.b, r.c);  // no binding: clang 14 captures none
   const auto read = [&](int tap) {
     Point x(i.begin(), i.end());
-    x[r.axis] = Clamped(floor + (r.first + tap), r.inputs);
+    x[r.axis] = Clamped(q.whole + (r.first + tap), r.inputs);
     return s.Read(0, x);
   };
   if (r.taps == 1) return read(0);
-  const std::vector<Expr> weights = WeightsOf(s, r, floor, Mod(place, r.c));
+  const std::vector<Expr> weights = WeightsOf(s, r, q.whole, q.rest);
   const DType wide = AccumulatorOf(s.out().dtype);
   Expr sum;
   for (int k = 0; k < r.taps; ++k) {
@@ -173,7 +192,7 @@ Outputs OutputsOf(const Resample& r, Expr i) {
   const int64_t above = std::max<int64_t>(0, highest + r.first - (r.inputs - 1));
   const int64_t width = r.taps + below + above;  // of the interval that floor lies in
   if (r.a == 0 || width * r.c >= r.a * r.outputs) return {i.pool->Int(0), r.outputs};
-  const Expr first = Div(i * r.c + (r.c * (-last - below) - r.b + r.a - 1), r.a);
+  const Expr first = Divided(i, r.c, r.c * (-last - below) - r.b + r.a - 1, r.a).whole;
   return {first, (width * r.c + r.a - 1) / r.a};
 }
 
@@ -181,13 +200,15 @@ Expr AntialiasedGradAt(At& s, const Resample& r, const Outputs& outputs, Index i
   const bool exclude = s.flag("exclude_outside");
   const DType wide = AccumulatorOf(s.out().dtype);
   return s.Sum({outputs.count, r.taps}, [&](Index k) {
-    const Expr out = outputs.first + k[0], place = out * r.a + r.b, at = Div(place, r.c) + (k[1] + r.first);
+    const Expr out = outputs.first + k[0];
+    const Quotient q = Divided(out, r.a, r.b, r.c);
+    const Expr at = q.whole + (k[1] + r.first);
     const Expr reads = EqZero((exclude ? at : Clamped(at, r.inputs)) - i[r.axis]);
     Point g(i.begin(), i.end());
     g[r.axis] = out;
     const Expr read = s.Guard(
         And(InRange(out, r.outputs), reads), [&] { return s.Read(0, g); }, s.Number(0));
-    return Cast(read, wide) * StretchedWeight(s, r, Mod(place, r.c), k[1]);
+    return Cast(read, wide) * StretchedWeight(s, r, q.rest, k[1]);
   });
 }
 
@@ -196,8 +217,9 @@ Expr ResampleGradAt(At& s, Index i) {
   const Outputs outputs = OutputsOf(r, i[r.axis]);
   if (r.antialias) return AntialiasedGradAt(s, r, outputs, i);
   return s.Sum(outputs.count, [&](Expr k) {
-    const Expr out = outputs.first + k, place = out * r.a + r.b, floor = Div(place, r.c);
-    const auto reads = [&](int tap) { return EqZero(Clamped(floor + (r.first + tap), r.inputs) - i[r.axis]); };
+    const Expr out = outputs.first + k;
+    const Quotient q = Divided(out, r.a, r.b, r.c);
+    const auto reads = [&](int tap) { return EqZero(Clamped(q.whole + (r.first + tap), r.inputs) - i[r.axis]); };
     Point g(i.begin(), i.end());
     g[r.axis] = out;
     if (r.taps == 1) {
@@ -205,7 +227,7 @@ Expr ResampleGradAt(At& s, Index i) {
           And(InRange(out, r.outputs), reads(0)), [&] { return s.Read(0, g); }, s.Number(0));
     }
     const DType wide = AccumulatorOf(s.out().dtype);
-    const std::vector<Expr> weights = WeightsOf(s, r, floor, Mod(place, r.c));
+    const std::vector<Expr> weights = WeightsOf(s, r, q.whole, q.rest);
     Expr weight;
     for (int tap = 0; tap < r.taps; ++tap) {
       const Expr w = Select(reads(tap), weights[tap], Number(s.pool, wide, 0));
@@ -241,11 +263,18 @@ absl::StatusOr<Types> ResizeType(const OpCall& call) {
   AGC_RETURN_IF_ERROR(CheckMinRank(call, 0, static_cast<int>(size.size())));
   TensorType type = call.type(0);
   const size_t leading = type.dims.size() - size.size();
+  const ResampleRule rule{
+      .mode = call.text("mode"), .coordinates = call.text("coordinates"), .rounding = call.text("rounding")};
   for (size_t k = 0; k < size.size(); ++k) {
     if (size[k] < 0 || (size[k] == 0) != (type.dims[leading + k] == 0)) {
       return call.Error(absl::StrCat("axis ", leading + k, " of ", ToString(call.type(0)), " cannot become ", size[k]));
     }
-    type.dims[leading + k] = size[k];
+    const int64_t n = std::exchange(type.dims[leading + k], size[k]);
+    if (n == size[k]) continue;
+    AGC_RETURN_IF_ERROR(CheckMost(call, "size", size));
+    AGC_RETURN_IF_ERROR(CheckMost(call, "an extent of the input", {n}));
+    AGC_RETURN_IF_ERROR(
+        CheckMap(call, ResampleMap(rule, n, size[k], {size[k], std::max<int64_t>(n, 1)}), std::max(n, size[k])));
   }
   AGC_RETURN_IF_ERROR(CheckDims(call, "the result", type.dtype, type.dims));
   return Types(type);

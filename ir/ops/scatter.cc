@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ir/base/status.h"
+#include "ir/build_shape.h"
 #include "ir/ops/index.h"
 #include "ir/ops/tables.h"
 
@@ -51,6 +52,8 @@ absl::Status CheckRows(const OpCall& call, int updates) {
     return call.Error(
         absl::StrCat("the updates are ", ToString(u), ", expected [", x.dims[0], ", n, ", x.dims[2], "]"));
   }
+  AGC_RETURN_IF_ERROR(CheckPositionCount(call, {x.dims[1]}));
+  AGC_RETURN_IF_ERROR(CheckPositionCount(call, {u.dims[1]}));
   return CheckScatterMode(call, updates);
 }
 
@@ -91,18 +94,46 @@ void SetVjp(Vjp& s, Value positions) {
   s.dx[2] = Where(Broadcast(Equal(mine, numbers), g.dims()), g, Like(g, 0));
 }
 
-// The product of the other factors is that of all that are not 0, over the own one, and 0 if another is 0.
+// The positions sorted, and the updates [b, n, d] in that order: those of a row follow each other.
+struct Runs {
+  Value order = {}, sorted = {}, updates = {};
+  Value starts = {};  // whether an update is the first of its row
+};
+Runs RunsOf(Value positions, Value updates) {
+  Runs r{.order = ArgSort(positions)};
+  r.sorted = TakeAlongAxis(positions, r.order);
+  r.updates = GatherRows(updates, r.order);
+  const int64_t lists = positions.dim(0), n = positions.dim(1);
+  const Value first = Full(*positions.builder, {DType::kBool, {lists, 1}}, 1);
+  const Value changes = NotEqual(Slice(r.sorted, {0, 1}, {lists, n}, {}), Slice(r.sorted, {0, 0}, {lists, n - 1}, {}));
+  r.starts = Broadcast(Reshape(Concat({first, changes}, 1), {lists, n, 1}), updates.dims());
+  return r;
+}
+
+// The product of the other factors of an update's row: the operand's element and the updates before it, times those
+// behind it. Nothing is divided, so zeros are no special case, to every order. A factor of 0 starts a row anew.
+Value OtherFactors(Value x, Value positions, Value updates) {
+  const Runs r = RunsOf(positions, updates);
+  const Dims dims = updates.dims();
+  const int64_t n = dims[1];
+  const Value zero = Like(updates, 0), one = Like(updates, 1);
+  Ints edge = {dims[0], 1, dims[2]};
+  const Value filler = Full(*x.builder, {updates.dtype(), edge}, 0);
+  const Value before = Concat({filler, Slice(r.updates, {0, 0, 0}, {dims[0], n - 1, dims[2]}, {})}, 1);
+  const Value behind = Concat({Slice(r.updates, {0, 1, 0}, {dims[0], n, dims[2]}, {}), filler}, 1);
+  const Value last = Full(*x.builder, {DType::kBool, edge}, 1);
+  const Value ends = Concat({Slice(r.starts, {0, 1, 0}, {dims[0], n, dims[2]}, {}), last}, 1);
+  const Value head = LinearRecurrence(Where(r.starts, zero, before), Where(r.starts, GatherRows(x, r.sorted), zero), 1);
+  const Value tail = LinearRecurrence(Where(ends, zero, behind), Where(ends, one, zero), 1, /*reverse=*/true);
+  return GatherRows(head * tail, InversePermutation(r.order));
+}
+
 void MulVjp(Vjp& s, Value positions) {
-  const Value x = s.x[0], u = s.x[2];
-  s.dx[0] = s.g * ScatterRows(Like(x, 1), positions, u, ScatterMode::kMul);
-  const Value u_zero = Equal(u, Like(u, 0)), x_zero = Equal(x, Like(x, 0));
-  const Value regular = Where(u_zero, Like(u, 1), u);
-  const Value product = ScatterRows(Where(x_zero, Like(x, 1), x), positions, regular, ScatterMode::kMul);
-  const Value zeros =
-      ScatterRows(CastTo(x_zero, DType::kI32), positions, CastTo(u_zero, DType::kI32), ScatterMode::kAdd);
-  const Value others = GatherRows(zeros, positions) - CastTo(u_zero, DType::kI32);
-  const Value slope = GatherRows(s.g, positions) * DivOf(GatherRows(product, positions), regular);
-  s.dx[2] = Where(Equal(others, Like(others, 0)), slope, Like(u, 0));
+  const Value x = s.x[0], u = s.x[2], g = Wide(s.g);
+  s.dx[0] = CastTo(g * ScatterRows(Like(g, 1), positions, Wide(u), ScatterMode::kMul), x.dtype());
+  s.dx[2] = Like(u, 0);
+  if (u.type().elements() == 0 || x.type().elements() == 0) return;
+  s.dx[2] = CastTo(SafeMul(GatherRows(g, positions), OtherFactors(Wide(x), positions, Wide(u))), u.dtype());
 }
 
 // Equal winners share the cotangent, the operand's own element among them.
@@ -174,8 +205,6 @@ Expr Combined(At& s, const Combination& c, Expr x, Expr updates) {
   c.combiner->merge({Cast(x, c.acc)}, {updates}, absl::MakeSpan(out));
   return Cast(out[0], s.out().dtype);
 }
-
-Expr I32(At& s, int64_t v) { return Number(s.pool, DType::kI32, static_cast<double>(v)); }
 
 Expr ScatterMatchesAt(At& s, Index i) {
   const int64_t n = s.dim(1, 1);

@@ -19,6 +19,8 @@ absl::StatusOr<Types> IndexUpdateType(const OpCall& call) {
   const TensorType &x = call.type(0), &indices = call.type(1), &updates = call.type(2);
   AGC_RETURN_IF_ERROR(CheckAxis(call, "axis", call.integer("axis"), x.rank()));
   const int64_t axis = PositiveAxis(call.integer("axis"), x.rank());
+  AGC_RETURN_IF_ERROR(CheckPositionCount(call, {x.dims[axis]}));
+  AGC_RETURN_IF_ERROR(CheckPositionCount(call, indices.dims));
   Dims want(x.dims.begin(), x.dims.begin() + axis);
   want.insert(want.end(), indices.dims.begin(), indices.dims.end());
   want.insert(want.end(), x.dims.begin() + axis + 1, x.dims.end());
@@ -48,6 +50,8 @@ absl::StatusOr<Types> ScatterElementsType(const OpCall& call) {
   AGC_RETURN_IF_ERROR(CheckRank(call, 1, x.rank()));
   AGC_RETURN_IF_ERROR(CheckAxis(call, "axis", call.integer("axis"), x.rank()));
   const int64_t axis = PositiveAxis(call.integer("axis"), x.rank());
+  AGC_RETURN_IF_ERROR(CheckPositionCount(call, {x.dims[axis]}));
+  AGC_RETURN_IF_ERROR(CheckPositionCount(call, {indices.dims[axis]}));
   for (int64_t k = 0; k < x.rank(); ++k) {
     if (k == axis || indices.dims[k] <= x.dims[k]) continue;
     return call.Error(absl::StrCat("axis ", k, " of the indices has ", indices.dims[k], " elements, ", ToString(x),
@@ -101,6 +105,8 @@ absl::StatusOr<Types> ScatterNdType(const OpCall& call) {
     return call.Error(
         absl::StrCat("indices of ", depth, " numbers address ", ToString(x), ", which has ", x.rank(), " axes"));
   }
+  AGC_RETURN_IF_ERROR(CheckPositionCount(call, absl::MakeSpan(x.dims).first(depth)));
+  AGC_RETURN_IF_ERROR(CheckPositionCount(call, absl::MakeSpan(indices.dims).first(indices.dims.size() - 1)));
   Dims want(indices.dims.begin(), indices.dims.end() - 1);
   want.insert(want.end(), x.dims.begin() + depth, x.dims.end());
   if (updates.dims != want)

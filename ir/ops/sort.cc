@@ -19,8 +19,6 @@ using Point = absl::InlinedVector<Expr, 6>;
 
 constexpr int64_t kOneBlock = 2048, kBlock = 1024;
 
-Expr I32(At& s, int64_t v) { return Number(s.pool, DType::kI32, static_cast<double>(v)); }
-
 // Whether `a` must go before `b`.
 Expr Precedes(At& s, Expr a, Expr b) { return s.flag("descending") ? Before(b, a) : Before(a, b); }
 
@@ -132,11 +130,11 @@ struct Runs {
 // from the first run, found by binary search without branches: the largest number whose last element does not go behind
 // the next one of the second run.
 Expr MergeRunsAt(At& s, Index i) {
-  const int64_t n = s.out().dims.back(), run = s.integer("run");
+  const int64_t n = s.out().dims.back(), run = std::min(s.integer("run"), std::max<int64_t>(n, 1));
   const Expr first = Div(i.back(), 2 * run) * (2 * run);
   Runs r{s, i, n};
   r.base = FromIndex(first, DType::kI32);
-  r.total = r.Least(I32(s, 2 * run), I32(s, n) - r.base);
+  r.total = r.Least(I32(s, std::min(2 * run, n)), I32(s, n) - r.base);
   r.left = r.Least(I32(s, run), r.total);
   const Expr k = FromIndex(i.back() - first, DType::kI32), right = r.total - r.left;
   const Expr most = r.Least(k, r.left);

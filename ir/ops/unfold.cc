@@ -121,6 +121,7 @@ absl::StatusOr<Types> FoldType(const OpCall& call) {
   AGC_RETURN_IF_ERROR(CheckInts(call, "input", rank, 0));
   const TensorType& x = call.type(0);
   AGC_ASSIGN_OR_RETURN(const Window window, CheckedWindow(call, call.ints("window")));
+  AGC_RETURN_IF_ERROR(CheckTaps(call));
   const int64_t taps = window.taps();
   if (x.dims[1] % taps != 0) {
     return call.Error(absl::StrCat("operand 0 is ", ToString(x), ", whose axis 1 is no multiple of the window's ", taps,

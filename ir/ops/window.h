@@ -11,7 +11,7 @@ namespace agc {
 struct Window {
   Ints kernel = {}, stride = {}, before = {}, after = {}, dilation = {};  // one number per axis
   int rank() const { return static_cast<int>(kernel.size()); }
-  int64_t taps() const;
+  int64_t taps() const;  // of a window that CheckTaps (ir/ops/pool.h) let through
   int64_t reach(int axis) const { return (kernel[axis] - 1) * dilation[axis] + 1; }  // elements from first to last tap
 };
 

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/base/integers.h"
 #include "ir/verify/verify.h"
 
 namespace agc {
@@ -17,7 +18,6 @@ struct Condition {
 };
 
 int64_t Clamped(__int128 v) { return static_cast<int64_t>(std::clamp<__int128>(v, -kFar, kFar)); }
-int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0); }
 
 // A sum of atoms times constants.
 struct Linear {

@@ -380,7 +380,7 @@ TEST(OpsBasic, WrongArgumentsSayWhatIsWrong) {
   EXPECT_EQ(error([](Scene& s, Value) {
               return Full(s.builder, {DType::kI32, {2}}, 0.5);
             }),
-            "constant: 0.5 is not a whole number, and the type is i32[2]");
+            "constant: 0.5 is not a value of i32");
   EXPECT_EQ(error([](Scene& s, Value) {
               return Constant(s.builder, {DType::kI32, {2}}, nullptr);
             }),
