@@ -124,14 +124,15 @@ std::vector<Expr> WeightsOf(At& s, const Resample& r, Expr floor, Expr rest) {
 
 Expr ResampleAt(At& s, Index i) {
   const Resample r = ResampleOf(s, false);
-  const auto [floor, rest] = Divided(i[r.axis], r.a, r.b, r.c);
+  const Quotient place = Divided(i[r.axis], r.a, r.b, r.c);
+  const Expr floor = place.whole;
   const auto read = [&](int tap) {
     Point x(i.begin(), i.end());
     x[r.axis] = Clamped(floor + (r.first + tap), r.inputs);
     return s.Read(0, x);
   };
   if (r.taps == 1) return read(0);
-  const std::vector<Expr> weights = WeightsOf(s, r, floor, rest);
+  const std::vector<Expr> weights = WeightsOf(s, r, floor, place.rest);
   const DType wide = AccumulatorOf(s.out().dtype);
   Expr sum;
   for (int k = 0; k < r.taps; ++k) {
@@ -163,7 +164,8 @@ Expr ResampleGradAt(At& s, Index i) {
   const Outputs outputs = OutputsOf(r, i[r.axis]);
   return s.Sum(outputs.count, [&](Expr k) {
     const Expr out = outputs.first + k;
-    const auto [floor, rest] = Divided(out, r.a, r.b, r.c);
+    const Quotient place = Divided(out, r.a, r.b, r.c);
+    const Expr floor = place.whole;
     const auto reads = [&](int tap) { return EqZero(Clamped(floor + (r.first + tap), r.inputs) - i[r.axis]); };
     Point g(i.begin(), i.end());
     g[r.axis] = out;
@@ -172,7 +174,7 @@ Expr ResampleGradAt(At& s, Index i) {
           And(InRange(out, r.outputs), reads(0)), [&] { return s.Read(0, g); }, s.Number(0));
     }
     const DType wide = AccumulatorOf(s.out().dtype);
-    const std::vector<Expr> weights = WeightsOf(s, r, floor, rest);
+    const std::vector<Expr> weights = WeightsOf(s, r, floor, place.rest);
     Expr weight;
     for (int tap = 0; tap < r.taps; ++tap) {
       const Expr w = Select(reads(tap), weights[tap], Number(s.pool, wide, 0));
