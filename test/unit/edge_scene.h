@@ -31,11 +31,7 @@ inline Program EdgeProgram(const std::vector<EdgeInput>& inputs, const std::vect
   return Parsed(text);
 }
 
-// `tolerance`: by how much the compiled programs may differ.
-inline Doubles EdgesOf(const std::vector<EdgeInput>& inputs, const std::vector<std::string>& lines,
-                       double tolerance = 0) {
-  const Program p = EdgeProgram(inputs, lines);
-  if (p.graphs.empty()) return {};
+inline EvalInputs EdgeInputs(const Program& p, const std::vector<EdgeInput>& inputs) {
   EvalInputs in;
   for (size_t k = 0; k < inputs.size(); ++k) {
     const TensorType type = p.graphs[0].params[k].type;
@@ -43,6 +39,15 @@ inline Doubles EdgesOf(const std::vector<EdgeInput>& inputs, const std::vector<s
     if (values.size() == 1) values.assign(static_cast<size_t>(type.elements()), values[0]);
     in.params[absl::StrCat("x", k)] = TensorOf(type, values);
   }
+  return in;
+}
+
+// `tolerance`: by how much the compiled programs may differ.
+inline Doubles EdgesOf(const std::vector<EdgeInput>& inputs, const std::vector<std::string>& lines,
+                       double tolerance = 0) {
+  const Program p = EdgeProgram(inputs, lines);
+  if (p.graphs.empty()) return {};
+  const EvalInputs in = EdgeInputs(p, inputs);
   const EvalResult want = Evaluated(p, "g", in, EvalMode::kExact);
   for (const char* name : {"lavapipe", "h200"}) {
     const EvalResult got = Executed(p, "g", in, {}, FakeTarget(name).value());

@@ -82,6 +82,7 @@ class Machine : public AtContext {
   std::vector<Data> Compute(OpId id) {
     const Op op = graph_.op(id);
     if (op.def == &InputOp()) return {inputs_.at(id.index)};
+    if (op.def == &GetOp()) return {Value(op.operands[0], static_cast<int>(AttrReader{op.attrs}.integer("index")))};
     if (op.def == &ConstantOp()) {
       Data all;
       for (int64_t e = 0; e < op.type().elements(); ++e) all.push_back(AttrReader{op.attrs}.literal("value")->at(e));
