@@ -45,6 +45,7 @@ class KernelRanges {
       AGC_RETURN_IF_ERROR(Place(s.to_alloc, s.target, s.index, when, s.loc, "written"));
     }
     const size_t conditions = conditions_.size();
+    if (s.kind == StmtKind::kIf && pool_.at(s.cond).IsFalse()) return Block(s.otherwise);  // the body never runs
     if (s.kind == StmtKind::kIf) conditions_.push_back(s.cond);
     AGC_RETURN_IF_ERROR(Block(s.body));
     conditions_.resize(conditions);
