@@ -1,12 +1,15 @@
 #include "codegen/glsl.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "codegen/glsl_expr.h"
+#include "codegen/glsl_names.h"
 #include "ir/base/status.h"
+#include "ir/verify/verify.h"
 
 namespace agc {
 namespace {
@@ -14,13 +17,20 @@ namespace {
 class Printer {
  public:
   Printer(const Kernel& kernel, GlslAbi abi)
-      : kernel_(kernel), abi_(abi), expr_(kernel, Accesses(kernel, abi)), dtypes_(DTypesOf(kernel)) {}
+      : kernel_(kernel),
+        abi_(abi),
+        names_(kernel),
+        expr_(kernel, names_, Accesses()),
+        dtypes_(DTypesOf(kernel)),
+        wide_(WideExprs(*kernel.pool)) {}
 
   absl::StatusOr<std::string> Print() {
+    AGC_RETURN_IF_ERROR(VerifyIndexBits(kernel_));
     int64_t first = 0;
     for (size_t i = 0; i < kernel_.parts.size(); ++i) {
       const KernelPart& part = kernel_.parts[i];
       const bool several = kernel_.parts.size() > 1;
+      groups_ = part.groups;
       group_ = first == 0 ? "gl_WorkGroupID.x" : absl::StrCat("(gl_WorkGroupID.x - ", first, "u)");
       if (several) Open(absl::StrCat(i == 0 ? "" : "else ", "if (gl_WorkGroupID.x < ", first + part.groups[0], "u)"));
       AGC_RETURN_IF_ERROR(Block(part.body));
@@ -37,12 +47,12 @@ class Printer {
   }
 
  private:
-  static std::vector<std::string> Accesses(const Kernel& kernel, GlslAbi abi) {
-    std::vector<std::string> names;
-    for (const KernelParam& p : kernel.params) {
-      names.push_back(abi == GlslAbi::kBindings ? GlslName(p.name) : absl::StrCat("push.", GlslName(p.name), ".v"));
+  std::vector<std::string> Accesses() const {
+    std::vector<std::string> all;
+    for (uint32_t i = 0; i < kernel_.params.size(); ++i) {
+      all.push_back(abi_ == GlslAbi::kBindings ? names_.param(i) : absl::StrCat("push.", names_.param(i), ".v"));
     }
-    return names;
+    return all;
   }
 
   void Line(absl::string_view text) {
@@ -51,8 +61,10 @@ class Printer {
   void Open(absl::string_view head) {
     Line(absl::StrCat(head, " {"));
     ++indent_;
+    names_.Enter();
   }
   void Close() {
+    names_.Leave();
     --indent_;
     Line("}");
   }
@@ -90,9 +102,10 @@ class Printer {
     absl::StrAppend(&out, "layout(local_size_x = ", kernel_.local[0], ", local_size_y = ", kernel_.local[1],
                     ", local_size_z = ", kernel_.local[2], ") in;\n");
     absl::StrAppend(&out, Params());
-    for (const Alloc& a : kernel_.allocs) {
+    for (uint32_t i = 0; i < kernel_.allocs.size(); ++i) {
+      const Alloc& a = kernel_.allocs[i];
       if (a.space != AllocSpace::kShared) continue;
-      absl::StrAppend(&out, "shared ", expr_.Type(a.dtype), " ", GlslName(a.name),
+      absl::StrAppend(&out, "shared ", expr_.Type(a.dtype), " ", names_.alloc(i),
                       a.extents.empty() ? "" : absl::StrCat("[", Elements(a), "]"), ";\n");
     }
     return out;
@@ -120,7 +133,7 @@ class Printer {
   std::string Params() const {
     std::string out, push;
     std::set<std::string> types;
-    for (size_t i = 0; i < kernel_.params.size(); ++i) {
+    for (uint32_t i = 0; i < kernel_.params.size(); ++i) {
       const KernelParam& p = kernel_.params[i];
       const std::string qualifiers = absl::StrCat(p.coherent ? "coherent " : "", p.restrict_ ? "restrict " : "",
                                                   p.access == KernelAccess::kRead                 ? "readonly "
@@ -128,13 +141,13 @@ class Printer {
                                                                                                   : "");
       if (abi_ == GlslAbi::kBindings) {
         absl::StrAppend(&out, "layout(set = 0, binding = ", i, ", std430) ", qualifiers, "buffer Buffer", i, " { ",
-                        expr_.Stored(p), " ", GlslName(p.name), "[]; };\n");
+                        expr_.Stored(p), " ", names_.param(i), "[]; };\n");
         continue;
       }
       const std::string type = absl::StrCat("Ref", i);
       absl::StrAppend(&out, "layout(buffer_reference, std430, buffer_reference_align = 16) ", qualifiers, "buffer ",
                       type, " { ", expr_.Stored(p), " v[]; };\n");
-      absl::StrAppend(&push, " ", type, " ", GlslName(p.name), ";");
+      absl::StrAppend(&push, " ", type, " ", names_.param(i), ";");
     }
     if (abi_ == GlslAbi::kAddresses)
       absl::StrAppend(&out, "layout(push_constant, std430) uniform Push {", push, " } push;\n");
@@ -155,17 +168,29 @@ class Printer {
     return absl::StrCat("gl_LocalInvocationID.", std::string(1, "xyz"[dim]));
   }
 
+  // All invocations of the grid run what the loop holds, unless it has fewer iterations.
+  absl::Status ParallelFor(const Stmt& s) {
+    const bool local = s.mode == ForMode::kLocal;
+    const std::string number = local ? Local(s.dim) : Workgroup(s.dim);
+    const int64_t extent = kernel_.pool->node(s.end).payload, grid = local ? kernel_.local[s.dim] : groups_[s.dim];
+    if (extent < grid) Open(absl::StrCat("if (", Wrapped(number), " < ", extent, "u)"));
+    Line(absl::StrCat("uint ", names_.DeclareVar(s.var), " = ", number, ";"));
+    AGC_RETURN_IF_ERROR(Block(s.body));
+    if (extent < grid) Close();
+    return absl::OkStatus();
+  }
+
   absl::Status For(const Stmt& s) {
-    const std::string name = GlslName(kernel_.pool->var(s.var).name);
-    if (s.mode == ForMode::kWorkgroup || s.mode == ForMode::kLocal) {
-      Line(absl::StrCat("uint ", name, " = ", s.mode == ForMode::kLocal ? Local(s.dim) : Workgroup(s.dim), ";"));
-      return Block(s.body);
-    }
-    Open(absl::StrCat(s.mode == ForMode::kUnroll ? "[[unroll]] " : "", "for (uint ", name, " = ", expr_.Print(s.begin),
-                      "; ", name, " < ", expr_.Print(s.end), "; ",
+    if (s.mode == ForMode::kWorkgroup || s.mode == ForMode::kLocal) return ParallelFor(s);
+    const std::string begin = expr_.Print(s.begin), end = expr_.Print(s.end);
+    names_.Enter();
+    const std::string name = names_.DeclareVar(s.var);
+    Open(absl::StrCat(s.mode == ForMode::kUnroll ? "[[unroll]] " : "", "for (uint ", name, " = ", begin, "; ", name,
+                      " < ", end, "; ",
                       s.step == 1 ? absl::StrCat("++", name) : absl::StrCat(name, " += ", s.step, "u"), ")"));
     AGC_RETURN_IF_ERROR(Block(s.body));
     Close();
+    names_.Leave();
     return absl::OkStatus();
   }
 
@@ -196,15 +221,15 @@ class Printer {
   void AllocOf(const Stmt& s) {
     const Alloc& a = kernel_.allocs[s.target];
     if (a.space == AllocSpace::kRegister)
-      Line(absl::StrCat(expr_.Type(a.dtype), " ", GlslName(a.name),
+      Line(absl::StrCat(expr_.Type(a.dtype), " ", names_.DeclareAlloc(s.target),
                         a.extents.empty() ? "" : absl::StrCat("[", Elements(a), "]"), ";"));
   }
 
   void Lanes(const Stmt& s) {
     const absl::string_view f = s.lanes_op == LanesOp::kShuffleXor ? "subgroupShuffleXor" : "subgroupShuffle";
-    const VarInfo& v = kernel_.pool->var(s.var);
-    Line(absl::StrCat(expr_.Type(v.dtype), " ", GlslName(v.name), " = ", f, "(", expr_.Print(s.value), ", ", s.lane,
-                      "u);"));
+    const std::string value = expr_.Print(s.value);
+    Line(absl::StrCat(expr_.Type(kernel_.pool->var(s.var).dtype), " ", names_.DeclareVar(s.var), " = ", f, "(", value,
+                      ", ", s.lane, "u);"));
   }
 
   absl::Status Block(const std::vector<Stmt>& body) {
@@ -212,24 +237,52 @@ class Printer {
     return absl::OkStatus();
   }
 
+  absl::Status Unspelt(const Stmt& s, absl::string_view what) const {
+    return ErrorAt(s.loc.line == 0 ? kernel_.loc : s.loc,
+                   absl::StrCat("@", kernel_.name, ": ", what, " has no GLSL spelling yet"),
+                   absl::StatusCode::kUnimplemented);
+  }
+
+  // Values of several lanes are neither declared, loaded nor stored yet.
+  bool HasLanes(const Stmt& s) const {
+    for (ExprId id : ExprsOf(s)) {
+      if (wide_[id.index]) return true;
+    }
+    return s.kind == StmtKind::kAlloc && kernel_.allocs[s.target].lanes > 1;
+  }
+
+  // By expression: it or a part of it has several lanes. Arguments come before what they are arguments of.
+  static std::vector<bool> WideExprs(const ExprPool& pool) {
+    std::vector<bool> wide(pool.size());
+    for (uint32_t i = 0; i < wide.size(); ++i) {
+      const ExprNode& n = pool.node({i});
+      wide[i] = n.lanes > 1 || std::any_of(n.args.begin(), n.args.end(), [&](ExprId a) { return wide[a.index]; });
+    }
+    return wide;
+  }
+
   absl::Status Statement(const Stmt& s) {
+    if (HasLanes(s)) return Unspelt(s, "a value of several lanes");
     switch (s.kind) {
       case StmtKind::kFor:
         return For(s);
       case StmtKind::kIf:
         return If(s);
       case StmtKind::kLet: {
-        const VarInfo& v = kernel_.pool->var(s.var);
-        Line(absl::StrCat(expr_.Type(v.dtype), " ", GlslName(v.name), " = ", expr_.Print(s.value), ";"));
+        const std::string value = expr_.Print(s.value);
+        Line(
+            absl::StrCat(expr_.Type(kernel_.pool->var(s.var).dtype), " ", names_.DeclareVar(s.var), " = ", value, ";"));
         return absl::OkStatus();
       }
       case StmtKind::kAlloc:
         AllocOf(s);
         return absl::OkStatus();
       case StmtKind::kStore:
+        if (s.combiner != nullptr) return Unspelt(s, absl::StrCat("store ", s.combiner->name));
         Store(s);
         return absl::OkStatus();
       case StmtKind::kLanes:
+        if (s.lanes_op == LanesOp::kBallot) return Unspelt(s, "lanes ballot");
         Lanes(s);
         return absl::OkStatus();
       case StmtKind::kBarrier:
@@ -240,18 +293,23 @@ class Printer {
         Line(absl::StrCat("// ", s.label, s.loc.line != 0 ? absl::StrCat(": ", ToString(s.loc)) : ""));
         return Block(s.body);
       case StmtKind::kAtomic:
+        return Unspelt(s, "atomic");
       case StmtKind::kIfLast:
+        return Unspelt(s, "if_last");
       case StmtKind::kTile:
-        break;
+        return Unspelt(s, "tile");
     }
-    return absl::UnimplementedError(absl::StrCat("@", kernel_.name, ": this statement has no GLSL spelling yet"));
+    return absl::OkStatus();
   }
 
   const Kernel& kernel_;
   GlslAbi abi_;
+  GlslNames names_;
   GlslExpr expr_;
   std::set<DType> dtypes_;
+  std::vector<bool> wide_;
   std::string body_ = {}, group_ = {};
+  std::array<int64_t, 3> groups_ = {1, 1, 1};  // of the present part
   int indent_ = 1;
 };
 

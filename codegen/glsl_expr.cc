@@ -1,10 +1,7 @@
 #include "codegen/glsl_expr.h"
 
-#include <algorithm>
 #include <cmath>
-#include <iterator>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
@@ -39,26 +36,6 @@ absl::string_view GlslStored(DType t) {
                                                  "int",      "int16_t", "int8_t",    "uint64_t", "uint",
                                                  "uint16_t", "uint8_t", "uint8_t",   "uint"};
   return kTypes[static_cast<int>(t)];
-}
-
-std::string GlslName(absl::string_view name) {
-  static constexpr absl::string_view kWords[] = {
-      "active",  "attribute", "bool",      "break",  "buffer",     "case",     "common",   "const",  "continue",
-      "default", "discard",   "do",        "double", "else",       "filter",   "flat",     "float",  "for",
-      "half",    "highp",     "if",        "image",  "in",         "inout",    "input",    "int",    "invariant",
-      "layout",  "long",      "lowp",      "main",   "mediump",    "out",      "output",   "packed", "partition",
-      "patch",   "precise",   "precision", "public", "resource",   "restrict", "return",   "sample", "shared",
-      "short",   "smooth",    "static",    "struct", "subroutine", "switch",   "texture",  "this",   "uint",
-      "uniform", "union",     "unsigned",  "using",  "varying",    "void",     "volatile", "while"};
-  std::string out;
-  for (char c : name) {
-    const bool letter = absl::ascii_isalnum(static_cast<unsigned char>(c)) != 0;
-    if (letter || (!out.empty() && out.back() != '_')) out += letter ? c : '_';
-  }
-  if (out.empty() || absl::ascii_isdigit(static_cast<unsigned char>(out[0])) != 0) out = "v" + out;
-  const bool taken = std::find(std::begin(kWords), std::end(kWords), out) != std::end(kWords) ||
-                     out.rfind("gl_", 0) == 0 || out.rfind("agc_", 0) == 0;
-  return taken ? out + "_v" : out;
 }
 
 std::string GlslConstant(Scalar v) {
@@ -109,7 +86,7 @@ std::string GlslExpr::Element(uint32_t param, absl::string_view index) const {
 
 std::string GlslExpr::AllocElement(uint32_t alloc, const std::vector<ExprId>& index) {
   const Alloc& a = kernel_.allocs[alloc];
-  if (a.extents.empty()) return GlslName(a.name);
+  if (a.extents.empty()) return names_.alloc(alloc);
   std::string flat;
   int64_t known = 0, stride = 1;
   for (size_t i = a.extents.size(); i-- > 0;) {  // row-major, the last row padded by the skew
@@ -123,7 +100,7 @@ std::string GlslExpr::AllocElement(uint32_t alloc, const std::vector<ExprId>& in
     stride *= a.extents[i] + (i + 1 == a.extents.size() ? a.skew : 0);
   }
   if (flat.empty() || known != 0) absl::StrAppend(&flat, flat.empty() ? "" : " + ", known, "u");
-  return absl::StrCat(GlslName(a.name), "[", flat, "]");
+  return absl::StrCat(names_.alloc(alloc), "[", flat, "]");
 }
 
 std::string GlslExpr::Sum(const ExprNode& n) {
@@ -167,6 +144,16 @@ std::string GlslExpr::Index(const ExprNode& n) {
   }
 }
 
+// An index that may be negative is taken for signed, which wider types extend.
+std::string GlslExpr::FromIndex(const ExprNode& n) {
+  const ExprNode& x = kernel_.pool->node(n.args[0]);
+  const std::string text = Print(n.args[0]);
+  if (x.lo < 0 && SizeOf(n.dtype) == 8) return Convert(absl::StrCat("int(", text, ")"), DType::kI32, n.dtype);
+  const bool held = Scalar::Int(n.dtype, x.lo).i() == x.lo && Scalar::Int(n.dtype, x.hi).i() == x.hi;
+  if (Pair(n.dtype) || !held) return Convert(text, DType::kU32, n.dtype);
+  return absl::StrCat(GlslType(n.dtype), "(", text, ")");
+}
+
 std::string GlslExpr::Call(const ExprNode& n) {
   const ScalarOp& op = ScalarOps()[n.ref];
   const DType typed = kernel_.pool->node(n.args[op.typing == ScalarTyping::kSelect ? 1 : 0]).dtype;
@@ -198,7 +185,7 @@ std::string GlslExpr::Print(ExprId id) {
       return n.dtype == DType::kIndex ? absl::StrCat(static_cast<uint32_t>(n.payload), "u")
                                       : Constant({n.dtype, static_cast<uint64_t>(n.payload)});
     case ExprKind::kVar:
-      return GlslName(kernel_.pool->var(n.ref).name);
+      return names_.var(n.ref);
     case ExprKind::kLin:
       return Sum(n);
     case ExprKind::kDiv:
@@ -228,11 +215,8 @@ std::string GlslExpr::Print(ExprId id) {
       return Convert(Print(n.args[0]), kernel_.pool->node(n.args[0]).dtype, n.dtype);
     case ExprKind::kBitcast:
       return Bitcast(Print(n.args[0]), kernel_.pool->node(n.args[0]).dtype, n.dtype);
-    case ExprKind::kFromIndex: {
-      const std::string x = IsSigned(n.dtype) ? absl::StrCat("int(", Print(n.args[0]), ")") : Print(n.args[0]);
-      if (Pair(n.dtype)) return Convert(x, IsSigned(n.dtype) ? DType::kI32 : DType::kU32, n.dtype);
-      return absl::StrCat(GlslType(n.dtype), "(", x, ")");
-    }
+    case ExprKind::kFromIndex:
+      return FromIndex(n);
     case ExprKind::kToIndex:
       return Pair(kernel_.pool->node(n.args[0]).dtype) ? absl::StrCat(Atom(n.args[0]), ".x")
                                                        : absl::StrCat("uint(", Print(n.args[0]), ")");

@@ -3,20 +3,21 @@
 #include <set>
 #include <string>
 
+#include "codegen/glsl_names.h"
 #include "ir/kernel.h"
 
 namespace agc {
 
-absl::string_view GlslType(DType value);       // of a value in a register: u8 is uint, f16 is float, index is uint
-absl::string_view GlslStored(DType element);   // of a buffer element: bool is uint8_t
-std::string GlslName(absl::string_view name);  // letters, digits and underscores, no keyword
+absl::string_view GlslType(DType value);      // of a value in a register: u8 is uint, f16 is float, index is uint
+absl::string_view GlslStored(DType element);  // of a buffer element: bool is uint8_t
 std::string GlslConstant(Scalar value);
 std::string Wrapped(std::string text);  // in parentheses unless it is a name, a literal or a call
 
 class GlslExpr {
  public:
   // `access` is how buffer parameters are reached: "x0" or "push.x0.v".
-  GlslExpr(const Kernel& kernel, std::vector<std::string> access) : kernel_(kernel), access_(std::move(access)) {}
+  GlslExpr(const Kernel& kernel, const GlslNames& names, std::vector<std::string> access)
+      : kernel_(kernel), names_(names), access_(std::move(access)) {}
 
   std::string Print(ExprId id);
   std::string Convert(absl::string_view text, DType from, DType to);
@@ -34,6 +35,7 @@ class GlslExpr {
  private:
   std::string Atom(ExprId id);  // parenthesised unless it is a name, a literal or a call
   std::string Index(const ExprNode& n);
+  std::string FromIndex(const ExprNode& n);
   std::string Call(const ExprNode& n);
   std::string Sum(const ExprNode& n);
   void Need(absl::string_view helper, DType type);
@@ -43,6 +45,7 @@ class GlslExpr {
   bool Pair(DType t) const { return kernel_.int64_pairs && (t == DType::kI64 || t == DType::kU64); }
 
   const Kernel& kernel_;
+  const GlslNames& names_;
   std::vector<std::string> access_;
   std::set<std::string> helpers_ = {};
   std::string unsupported_ = {};

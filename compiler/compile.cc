@@ -107,7 +107,7 @@ absl::StatusOr<rt::Entry> EntryOf(const Program& program, const Graph& graph, co
   }
   if (rings) {
     entry.ring = static_cast<uint32_t>(o.ring);
-    entry.run_index_state = program.StateIndex("run.index");
+    entry.run_index_state = program.StateIndex(kRunIndex);
   }
   entry.bound_bytes = graph.bound_bytes;
   return entry;

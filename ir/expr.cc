@@ -17,7 +17,12 @@ VarId ExprPool::Declare(VarInfo info) {
 Expr ExprPool::Add(ExprNode node) {
   const ExprId next{static_cast<uint32_t>(nodes_.size())};
   const auto [it, inserted] = ids_.try_emplace(node, next);
-  if (inserted) nodes_.push_back(std::move(node));
+  if (inserted) {
+    int depth = 0;
+    for (ExprId arg : node.args) depth = std::max(depth, depths_[arg.index]);
+    depths_.push_back(depth + 1);
+    nodes_.push_back(std::move(node));
+  }
   return {this, it->second};
 }
 

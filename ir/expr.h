@@ -118,12 +118,20 @@ class ExprPool {
   const ExprNode& node(ExprId id) const { return nodes_[id.index]; }
   Expr at(ExprId id) { return {this, id}; }
   size_t size() const { return nodes_.size(); }
-  Expr Add(ExprNode node);  // hash-conses a node that already is canonical
+  Expr Add(ExprNode node);                                  // hash-conses a node that already is canonical
+  int depth(ExprId id) const { return depths_[id.index]; }  // nodes on the longest way to a leaf
 
  private:
+  friend Expr Div(Expr a, int64_t c);
+  friend Expr Mod(Expr a, int64_t c);
+  // Quotients and remainders that were asked for: normalising a nested one asks for those inside it again and again.
+  using DivisionMap = absl::flat_hash_map<std::pair<ExprId, int64_t>, ExprId>;
+
   std::vector<ExprNode> nodes_ = {};
   std::vector<VarInfo> vars_ = {};
   absl::flat_hash_map<ExprNode, ExprId> ids_ = {};
+  std::vector<int> depths_ = {};
+  DivisionMap quotients_ = {}, remainders_ = {};
 };
 
 // Index arithmetic, canonical by construction; a product needs one constant side. Values: the scalar ops of those

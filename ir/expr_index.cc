@@ -1,19 +1,14 @@
 // Canonical index arithmetic. Every constructor returns a normal form; ranges ride along and decide what folds.
 #include <algorithm>
-#include <limits>
 #include <numeric>
 #include <utility>
 
-#include "ir/base/integers.h"
 #include "ir/base/status.h"
 #include "ir/expr.h"
+#include "ir/index_math.h"
 
 namespace agc {
 namespace {
-
-constexpr int64_t kMaxIndex = std::numeric_limits<int64_t>::max() / 4;
-
-int64_t Saturate(__int128 v) { return static_cast<int64_t>(std::clamp<__int128>(v, -kMaxIndex, kMaxIndex)); }
 
 // A sum under construction: terms sorted by structure, none with coefficient 0.
 struct Sum {
@@ -52,13 +47,6 @@ void AddScaled(Sum& s, Expr e, int64_t scale) {
   s.constant += other.constant * scale;
 }
 
-int64_t CoefOf(const Sum& s, Expr atom) {
-  for (const auto& [a, c] : s.terms) {
-    if (a == atom) return c;
-  }
-  return 0;
-}
-
 // c*(x % m) + c*m*(x / m) = c*x and c*(x % m) + c*m*((x / m) % b) = c*(x % (m*b)); true if one was applied.
 bool RecombineOnce(Sum& s) {
   for (const auto& [atom, c] : s.terms) {
@@ -66,7 +54,7 @@ bool RecombineOnce(Sum& s) {
     const Expr mod = atom, x = atom.arg(0);
     const int64_t m = atom.node().payload, coef = c;
     const Expr q = Div(x, m);
-    if (!q.IsConst() && !q.is(ExprKind::kLin) && CoefOf(s, q) == coef * m) {
+    if (!q.IsConst() && !q.is(ExprKind::kLin) && CoefficientOf(s.terms, q) == coef * m) {
       AddTerm(s, mod, -coef);
       AddTerm(s, q, -coef * m);
       AddScaled(s, x, coef);
@@ -99,8 +87,8 @@ Expr Build(Sum s) {
     lo += static_cast<__int128>(c) * (c > 0 ? a.lo : a.hi);
     hi += static_cast<__int128>(c) * (c > 0 ? a.hi : a.lo);
   }
-  node.lo = Saturate(lo);
-  node.hi = Saturate(hi);
+  node.lo = SaturatedIndex(lo);
+  node.hi = SaturatedIndex(hi);
   return s.pool->Add(std::move(node));
 }
 
@@ -169,9 +157,9 @@ Expr operator*(Expr a, int64_t b) {
   return Build(std::move(s));
 }
 
-Expr Div(Expr e, int64_t c) {
-  AGC_CHECK(c > 0);
-  if (c == 1) return e;
+namespace {
+
+Expr NewDiv(Expr e, int64_t c) {
   const auto [q, r] = SplitDiv(e, c);
   const int64_t lo = r.node().lo, hi = r.node().hi;
   if (FloorDiv(lo, c) == FloorDiv(hi, c)) return q + FloorDiv(lo, c);
@@ -187,9 +175,18 @@ Expr Div(Expr e, int64_t c) {
   return q + quotient - n;
 }
 
-Expr Mod(Expr e, int64_t c) {
-  AGC_CHECK(c > 0);
-  if (c == 1) return e.pool->Int(0);
+// x % m adds a multiple of m to x, which does not matter where that is one of c: (k*(x % m) + y) % c = (k*x + y) % c.
+Expr WithoutIdleMods(Expr e, int64_t c) {
+  Sum all = SumOf(e);
+  Sum sum{e.pool, {}, all.constant};
+  for (const auto& [atom, coef] : all.terms) {
+    const bool idle = atom.is(ExprKind::kMod) && static_cast<__int128>(coef) * atom.node().payload % c == 0;
+    AddScaled(sum, idle ? atom.arg(0) : atom, coef);
+  }
+  return Build(std::move(sum));
+}
+
+Expr NewMod(Expr e, int64_t c) {
   const Expr r = SplitDiv(e, c).second;
   const int64_t lo = r.node().lo, hi = r.node().hi;
   if (FloorDiv(lo, c) == FloorDiv(hi, c)) return r - FloorDiv(lo, c) * c;
@@ -197,9 +194,31 @@ Expr Mod(Expr e, int64_t c) {
     const auto [y, s] = SplitDiv(r, g);
     return Mod(y, c / g) * g + s;
   }
-  if (r.is(ExprKind::kMod) && r.node().payload % c == 0) return Mod(r.arg(0), c);
+  if (const Expr plain = WithoutIdleMods(r, c); !(plain == r)) return Mod(plain, c);
   const Expr biased = r + Bias(lo, c) * c;
   return e.pool->Add({.kind = ExprKind::kMod, .payload = c, .args = {biased.id}, .lo = 0, .hi = c - 1});
+}
+
+}  // namespace
+
+Expr Div(Expr e, int64_t c) {
+  AGC_CHECK(c > 0);
+  if (c == 1) return e;
+  const std::pair<ExprId, int64_t> key = {e.id, c};
+  if (const auto it = e.pool->quotients_.find(key); it != e.pool->quotients_.end()) return {e.pool, it->second};
+  const Expr quotient = NewDiv(e, c);
+  e.pool->quotients_.emplace(key, quotient.id);
+  return quotient;
+}
+
+Expr Mod(Expr e, int64_t c) {
+  AGC_CHECK(c > 0);
+  if (c == 1) return e.pool->Int(0);
+  const std::pair<ExprId, int64_t> key = {e.id, c};
+  if (const auto it = e.pool->remainders_.find(key); it != e.pool->remainders_.end()) return {e.pool, it->second};
+  const Expr remainder = NewMod(e, c);
+  e.pool->remainders_.emplace(key, remainder.id);
+  return remainder;
 }
 
 Expr Min(Expr e, int64_t c) {

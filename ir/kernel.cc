@@ -22,7 +22,7 @@ int64_t Kernel::shared_bytes() const {
     if (a.space != AllocSpace::kShared) continue;
     int64_t elements = a.lanes;
     for (size_t i = 0; i < a.extents.size(); ++i) elements *= a.extents[i] + (i + 1 == a.extents.size() ? a.skew : 0);
-    bytes += elements * SizeOf(a.dtype);
+    bytes += elements * std::max<int64_t>(SizeOf(a.dtype), 4);  // narrow values are kept in 32 bits
   }
   return bytes;
 }
@@ -37,7 +37,6 @@ Kernel Clone(const Kernel& k) {
   copy.parts = k.parts;
   copy.local = k.local;
   copy.features = k.features;
-  copy.wide_index = k.wide_index;
   copy.int64_pairs = k.int64_pairs;
   copy.precise = k.precise;
   copy.loc = k.loc;

@@ -110,7 +110,6 @@ struct Kernel {
   std::vector<KernelPart> parts = {};
   std::array<int64_t, 3> local = {1, 1, 1};
   std::vector<std::string> features = {};  // target features the tree uses, sorted
-  bool wide_index = false;                 // legalize: some address needs 64 bits
   bool int64_pairs = false;                // legalize: 64-bit integers are computed as two of 32 bits
   bool precise = false;                    // products and sums stay apart: no fused multiply-add
   Loc loc = {};

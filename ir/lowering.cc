@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "ir/base/status.h"
 #include "ir/op_def.h"
+#include "ir/range.h"
 #include "ir/split_axes.h"
-#include "ir/verify/verify.h"
 
 namespace agc {
 
@@ -329,18 +329,11 @@ absl::StatusOr<LoweredNest> LowerToNest(const Graph& graph, absl::Span<const Val
 }
 
 namespace {
-// The factors of a product. A cast of the product moves onto them only where that cannot change it: from a half format
-// to f32, whose products of halves are exact. (Integers and other floats round or wrap before the cast.)
+// The factors of a product. A cast of a product is none: the product rounds or wraps before the cast.
 bool SplitProduct(Expr value, Expr& left, Expr& right) {
-  const DType acc = value.dtype();
-  if (value.is(ExprKind::kCast)) {
-    value = value.arg(0);
-    const bool half = value.dtype() == DType::kF16 || value.dtype() == DType::kBF16;
-    if (!half || acc != DType::kF32) return false;
-  }
   if (!value.is(ExprKind::kAlu) || ScalarOps()[value.node().ref].name != "mul") return false;
-  left = Cast(value.arg(0), acc);
-  right = Cast(value.arg(1), acc);
+  left = value.arg(0);
+  right = value.arg(1);
   return true;
 }
 

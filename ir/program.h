@@ -13,6 +13,9 @@ enum class Stage : uint8_t { kTensor, kPrimitive, kNest, kScheduled, kLoop, kPla
 absl::string_view Name(Stage stage);
 std::optional<Stage> StageNamed(absl::string_view name);
 
+// The hidden state that counts the steps of a run: the slot of params and each_step outputs.
+inline constexpr absl::string_view kRunIndex = "run.index";
+
 // How a state starts: `uniform(lo, hi)`, `normal(mean, std)`, `constant(v)`; written on the device by `graph @init`.
 enum class InitKind : uint8_t { kConstant, kUniform, kNormal };
 struct Init {
@@ -26,7 +29,7 @@ struct StateDef {
   TensorType type = {};
   Init init = {};
   bool trainable = false;
-  bool hidden = false;  // run.index
+  bool hidden = false;  // kRunIndex
   Loc loc = {};
 };
 

@@ -14,8 +14,6 @@
 namespace agc {
 namespace {
 
-constexpr absl::string_view kRunIndex = "run.index";
-
 bool NeedsIndex(const Graph& graph) {
   return std::any_of(graph.params.begin(), graph.params.end(),
                      [](const GraphParam& p) { return p.kind == ParamKind::kParam; }) ||

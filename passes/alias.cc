@@ -6,6 +6,7 @@
 // The two parameters of the kernel become one, read and written; kernels that others use as they are, are cloned first.
 // Parameters that share storage with no other of their step are marked `restrict`.
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
@@ -50,7 +51,15 @@ class GraphAliaser {
   GraphAliaser(Aliaser& all, Graph& graph) : all_(all), graph_(graph), epochs_(EpochsOf(graph)) {
     merges_.resize(graph.steps.size());
     removed_.resize(graph.steps.size());
-    for (const Step& step : graph.steps) uses_.push_back(UsesOf(all.program, step));
+    users_.resize(graph.buffers.size());
+    for (int32_t s = 0; s < steps(); ++s) {
+      uses_.push_back(UsesOf(all.program, graph.steps[s]));
+      for (const Use& use : uses_.back()) AddUser(use.buffer, s);
+    }
+    aliased_.resize(graph.buffers.size());
+    for (size_t b = 0; b < graph.buffers.size(); ++b) {
+      if (graph.buffers[b].alias >= 0) aliased_[b] = aliased_[graph.buffers[b].alias] = true;
+    }
   }
 
   void Run() {
@@ -58,6 +67,7 @@ class GraphAliaser {
       const Step& step = graph_.steps[s];
       if (step.kind == StepKind::kCopy && graph_.buffers[step.args[1]].kind == BufferKind::kState) RemoveCopy(s);
     }
+    FindClasses();
     for (int32_t s = 0; s < steps(); ++s) {
       if (graph_.steps[s].kind == StepKind::kDispatch) TakeOver(s);
     }
@@ -66,6 +76,24 @@ class GraphAliaser {
 
  private:
   int32_t steps() const { return static_cast<int32_t>(graph_.steps.size()); }
+
+  void AddUser(int32_t buffer, int32_t step) {
+    std::vector<int32_t>& steps = users_[buffer];
+    if (steps.empty() || steps.back() != step) steps.push_back(step);
+  }
+
+  // What shares storage already, and which steps use it.
+  void FindClasses() {
+    class_ = StorageRoots(graph_);
+    class_steps_.assign(graph_.buffers.size(), {});
+    for (int32_t s = 0; s < steps(); ++s) {
+      if (removed_[s]) continue;
+      for (const Use& use : uses_[s]) {
+        std::vector<int32_t>& all = class_steps_[class_[use.buffer]];
+        if (all.empty() || all.back() != s) all.push_back(s);
+      }
+    }
+  }
 
   bool Rule(const Step& step, int read, int written) {
     if (step.kind != StepKind::kDispatch || read < 0 || written < 0) return false;
@@ -82,17 +110,12 @@ class GraphAliaser {
 
   // The first step that writes `buffer`, or -1.
   int32_t FirstWriter(int32_t buffer) const {
-    for (int32_t s = 0; s < steps(); ++s) {
+    for (int32_t s : users_[buffer]) {
       for (const Use& use : uses_[s]) {
         if (use.write && use.buffer == buffer && !removed_[s]) return s;
       }
     }
     return -1;
-  }
-
-  bool HasAliases(int32_t buffer) const {
-    return graph_.buffers[buffer].alias >= 0 || std::any_of(graph_.buffers.begin(), graph_.buffers.end(),
-                                                            [&](const Buffer& b) { return b.alias == buffer; });
   }
 
   void RemoveCopy(int32_t copy) {
@@ -101,10 +124,10 @@ class GraphAliaser {
     if (from.kind != BufferKind::kTemp || !SameLayout(from, graph_.buffers[state])) {
       return Keep(copy, absl::StrCat("its value is the ", Name(from.kind), " buffer %", from.name));
     }
-    if (HasAliases(value) || HasAliases(state)) return Keep(copy, "its storage is taken over already");
+    if (aliased_[value] || aliased_[state]) return Keep(copy, "its storage is taken over already");
     const int32_t producer = FirstWriter(value);
     if (producer < 0) return;
-    for (int32_t s = 0; s < steps(); ++s) {
+    for (int32_t s : users_[state]) {
       for (const Use& use : uses_[s]) {
         if (use.buffer != state || s == copy || removed_[s]) continue;
         if (use.write) return Keep(copy, "another step writes the state");
@@ -126,7 +149,7 @@ class GraphAliaser {
   }
 
   void Rebind(int32_t from, int32_t to) {
-    for (int32_t s = 0; s < steps(); ++s) {
+    for (int32_t s : users_[from]) {
       for (Use& use : uses_[s]) {
         if (use.buffer == from) use.buffer = to;
       }
@@ -134,6 +157,11 @@ class GraphAliaser {
         if (b == from) b = to;
       }
     }
+    std::vector<int32_t> both;
+    std::set_union(users_[from].begin(), users_[from].end(), users_[to].begin(), users_[to].end(),
+                   std::back_inserter(both));
+    users_[to] = std::move(both);
+    users_[from].clear();
   }
 
   bool Merged(int32_t step, uint32_t arg) const {
@@ -141,29 +169,39 @@ class GraphAliaser {
                        [&](const auto& m) { return m.first == arg || m.second == arg; });
   }
 
-  // Whether all uses of the class of `buffer`, other than those of `step`, come before (or, the other way, after) it.
+  // Whether all uses of the class of `buffer`, other than those of `step`, come in earlier epochs (or, the other way,
+  // in later ones). Epochs never fall from step to step, so the last (first) other use decides.
   bool Apart(int32_t buffer, int32_t step, bool before) const {
-    const std::vector<int32_t> roots = StorageRoots(graph_);
-    for (int32_t s = 0; s < steps(); ++s) {
-      if (s == step || removed_[s]) continue;
-      if (before ? epochs_[s] < epochs_[step] : epochs_[s] > epochs_[step]) continue;
-      for (const Use& use : uses_[s]) {
-        if (roots[use.buffer] == roots[buffer]) return false;
-      }
+    const std::vector<int32_t>& all = class_steps_[class_[buffer]];
+    if (before) {
+      const auto last = std::find_if(all.rbegin(), all.rend(), [&](int32_t s) { return s != step; });
+      return last == all.rend() || epochs_[*last] < epochs_[step];
     }
-    return true;
+    const auto first = std::find_if(all.begin(), all.end(), [&](int32_t s) { return s != step; });
+    return first == all.end() || epochs_[*first] > epochs_[step];
+  }
+
+  // y, whose class is itself alone, joins that of x, which is used before it.
+  void Join(int32_t y, int32_t x) {
+    graph_.buffers[y].alias = x;
+    aliased_[y] = aliased_[x] = true;
+    std::vector<int32_t>& all = class_steps_[class_[x]];
+    for (int32_t s : class_steps_[class_[y]]) {
+      if (all.empty() || all.back() != s) all.push_back(s);
+    }
+    class_[y] = class_[x];
   }
 
   void TakeOver(int32_t s) {
     const Step& step = graph_.steps[s];
     for (const Use& y : uses_[s]) {
       if (!y.write || y.read || Merged(s, y.arg) || graph_.buffers[y.buffer].kind != BufferKind::kTemp) continue;
-      if (HasAliases(y.buffer) || !Apart(y.buffer, s, false)) continue;
+      if (aliased_[y.buffer] || !Apart(y.buffer, s, false)) continue;
       for (const Use& x : uses_[s]) {
         if (!x.read || x.write || Merged(s, x.arg) || graph_.buffers[x.buffer].kind != BufferKind::kTemp) continue;
         if (!SameLayout(graph_.buffers[x.buffer], graph_.buffers[y.buffer]) || !Apart(x.buffer, s, true)) continue;
         if (!Rule(step, OnlyArg(step, x.buffer), OnlyArg(step, y.buffer))) continue;
-        graph_.buffers[y.buffer].alias = x.buffer;
+        Join(y.buffer, x.buffer);
         merges_[s].push_back({x.arg, y.arg});
         all_.changed = true;
         break;
@@ -227,8 +265,12 @@ class GraphAliaser {
   Graph& graph_;
   std::vector<int64_t> epochs_;
   std::vector<std::vector<Use>> uses_ = {};
-  std::vector<Merges> merges_ = {};  // by step
-  std::vector<bool> removed_ = {};   // copies that go
+  std::vector<Merges> merges_ = {};               // by step
+  std::vector<bool> removed_ = {};                // copies that go
+  std::vector<bool> aliased_ = {};                // buffers that take over storage, or whose storage is taken over
+  std::vector<std::vector<int32_t>> users_ = {};  // by buffer: steps, ascending
+  std::vector<int32_t> class_ = {};               // by buffer: of what shares its storage
+  std::vector<std::vector<int32_t>> class_steps_ = {};  // by class: steps that use it, ascending
 };
 
 // A kernel whose every step now uses a clone goes; its first clone takes its place and name.

@@ -3,6 +3,7 @@
 //   run @k0_exp(%x) -> (%y)   =>   dispatch @k0_exp groups [4, 1, 1] (%x, %y)
 #include "absl/strings/str_cat.h"
 #include "ir/base/status.h"
+#include "ir/verify/verify.h"
 #include "passes/pass.h"
 #include "passes/schedules/family.h"
 
@@ -11,6 +12,7 @@ namespace {
 
 // A kernel that no bundle could run is refused here, by name.
 absl::Status CheckLimits(const Kernel& kernel, const PassContext& context) {
+  AGC_RETURN_IF_ERROR(VerifyLimits(kernel, context.target));
   const auto params = static_cast<int64_t>(kernel.params.size());
   const bool bindings = context.abi == BufferAbi::kBindings;
   const int64_t most = bindings ? context.target.storage_buffers : context.target.push_constant_bytes / 8;
@@ -25,9 +27,8 @@ absl::Status CheckLimits(const Kernel& kernel, const PassContext& context) {
 absl::Status Apply(Program& program, Graph& graph, const Step& run, const PassContext& context,
                    std::vector<Step>& steps) {
   const Nest& nest = program.nests[run.callee];
+  AGC_RETURN_IF_ERROR(CheckSchedule(nest, context.target, context.numerics));
   const ScheduleFamily* family = FindFamily(nest.schedule.family);
-  if (family == nullptr)
-    return absl::InternalError(absl::StrCat(nest.name, ": no schedule family ", nest.schedule.family));
   AGC_ASSIGN_OR_RETURN(Built built, family->build(nest, context.target));
   std::vector<int32_t> scratch;
   for (ScratchBuffer& s : built.scratch) {

@@ -1,15 +1,14 @@
 #include "passes/element_rule.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <utility>
 #include <vector>
 
+#include "ir/injective.h"
+
 namespace agc {
 namespace {
-
-using Lets = std::map<VarId, Expr>;  // index variables named by a let, and what they stand for
 
 bool IsLet(const Lets& lets, Expr e) { return e.is(ExprKind::kVar) && lets.count(e.node().ref) > 0; }
 
@@ -24,86 +23,16 @@ struct Access {
   std::vector<Expr> conditions = {};  // that hold where it is executed
 };
 
-// Whether the values of some index expressions determine those of the loop variables.
-class Knowledge {
- public:
-  Knowledge(ExprPool& pool, const Lets& lets) : pool_(pool), lets_(lets) {}
-
-  bool Determines(const Access& access) {
-    for (size_t i = 0; i < access.index.size(); ++i) {
-      Add(access.index[i], i + 1 == access.index.size() ? access.lanes : 1);
-    }
-    for (Expr c : access.conditions) Assume(c);
-    Close();
-    return std::all_of(access.vars.begin(), access.vars.end(), [&](VarId v) { return Knows(pool_.Var(v)); });
+// Whether the place of an access determines the loop variables around it.
+bool DeterminesItsLoops(ExprPool& pool, const Lets& lets, const Access& access) {
+  Determined known(pool, lets);
+  for (size_t i = 0; i < access.index.size(); ++i) {
+    known.Add(access.index[i], i + 1 == access.index.size() ? access.lanes : 1);
   }
-
- private:
-  // `lanes` neighbours from e on are touched.
-  void Add(Expr e, int64_t lanes) {
-    if (e.IsConst() || Knows(e)) return;
-    if (e.is(ExprKind::kLin)) {
-      if (!Separates(e, lanes)) return;
-      for (int i = 0; i < static_cast<int>(e.node().args.size()); ++i) Add(e.arg(i), 1);
-    } else if (IsLet(lets_, e)) {
-      if (lanes == 1) known_.push_back(e);
-      Add(lets_.at(e.node().ref), lanes);
-    } else if (lanes == 1) {
-      known_.push_back(e);
-    }
-  }
-
-  // e == 0, and 0 <= e < 1.
-  void Assume(Expr condition) {
-    if (condition.is(ExprKind::kAnd)) {
-      for (int i = 0; i < static_cast<int>(condition.node().args.size()); ++i) Assume(condition.arg(i));
-    }
-    const bool zero =
-        condition.is(ExprKind::kEqZero) || (condition.is(ExprKind::kInRange) && condition.node().payload == 1);
-    if (zero) Add(condition.arg(0), 1);
-  }
-
-  // x follows from x % c and x / c.
-  void Close() {
-    for (size_t rounds = 0; rounds < known_.size(); ++rounds) {
-      for (size_t j = 0; j < known_.size(); ++j) {
-        if (!known_[j].is(ExprKind::kMod)) continue;
-        const Expr x = known_[j].arg(0);
-        if (Knows(Div(x, known_[j].node().payload))) Add(x, 1);
-      }
-    }
-  }
-
-  bool Knows(Expr e) const {
-    if (e.IsConst()) return true;
-    if (std::find(known_.begin(), known_.end(), e) != known_.end()) return true;
-    if (!e.is(ExprKind::kLin)) return false;
-    for (int i = 0; i < static_cast<int>(e.node().args.size()); ++i) {
-      if (!Knows(e.arg(i))) return false;
-    }
-    return true;
-  }
-
-  // Mixed radix: sorted by size, each coefficient is at least the span of the terms before it.
-  bool Separates(Expr sum, int64_t lanes) const {
-    std::vector<std::pair<int64_t, int64_t>> terms;  // coefficient, extent
-    for (size_t i = 0; i < sum.node().args.size(); ++i) {
-      const ExprNode& atom = pool_.node(sum.node().args[i]);
-      terms.push_back({std::abs(sum.node().coefs[i]), atom.hi - atom.lo});
-    }
-    std::sort(terms.begin(), terms.end());
-    __int128 span = lanes;
-    for (const auto& [coef, range] : terms) {
-      if (coef < span) return false;
-      span += static_cast<__int128>(coef) * range;
-    }
-    return true;
-  }
-
-  ExprPool& pool_;
-  const Lets& lets_;
-  std::vector<Expr> known_ = {};
-};
+  for (Expr c : access.conditions) known.Assume(c);
+  known.Close();
+  return std::all_of(access.vars.begin(), access.vars.end(), [&](VarId v) { return known.Knows(pool.Var(v)); });
+}
 
 // Whether two places are different elements in whatever iterations: follows what would have to be equal until a
 // remainder is not.
@@ -185,7 +114,7 @@ class Accesses {
         if (!Apart(lets_).Proven(*places[i], *places[j])) return false;
       }
     }
-    const auto once = [&](const Access& a) { return Knowledge(pool_, lets_).Determines(a); };
+    const auto once = [&](const Access& a) { return DeterminesItsLoops(pool_, lets_, a); };
     return std::all_of(stores_.begin(), stores_.end(), once) && std::all_of(loads_.begin(), loads_.end(), once);
   }
 

@@ -1,5 +1,5 @@
 // legalize: logical accesses become linear element addresses of the stored form, by the storage rows; arithmetic on
-// dtypes narrower than 32 bits is widened; addresses that may pass 32 bits mark the kernel. Guards of loads stay. Where
+// dtypes narrower than 32 bits is widened; indices that may pass 32 bits are refused. Guards of loads stay. Where
 // the target cannot store elements of 8 or 16 bits, buffers of them are marked as packed in words; where it has no
 // 64-bit integers, kernels that use them as computing with pairs.
 //   store %y[i, j] = %x[i, j]      =>      store %y[20*i + j] = %x[20*i + j]
@@ -9,12 +9,11 @@
 #include "absl/strings/str_cat.h"
 #include "ir/address.h"
 #include "ir/base/status.h"
+#include "ir/verify/verify.h"
 #include "passes/pass.h"
 
 namespace agc {
 namespace {
-
-constexpr int64_t kMax32 = (int64_t{1} << 32) - 1;
 
 bool Narrow(DType t) { return IsFloat(t) || IsInt(t) ? SizeOf(t) < 4 : false; }
 DType Widened(DType t) { return IsFloat(t) ? DType::kF32 : IsSigned(t) ? DType::kI32 : DType::kU32; }
@@ -62,11 +61,7 @@ class KernelLegalizer {
     s.index = {Address(s.target, index).id};
   }
 
-  Expr Address(uint32_t param, Index logical) {
-    const Expr address = LinearIndex(*kernel_.pool, *rows_[param], logical);
-    if (address.node().hi > kMax32) kernel_.wide_index = true;
-    return address;
-  }
+  Expr Address(uint32_t param, Index logical) { return LinearIndex(*kernel_.pool, *rows_[param], logical); }
 
   // A load from the linear address under the same guard.
   Expr Load(Expr original, Index args) {
@@ -132,13 +127,10 @@ absl::StatusOr<bool> Legalize(Program& program, PassContext& context) {
     Kernel& kernel = program.kernels[k];
     const bool done =
         std::all_of(kernel.params.begin(), kernel.params.end(), [](const KernelParam& p) { return p.linear; });
-    if (rows[k].empty() || done) continue;
-    KernelLegalizer(kernel, rows[k], context.target).Run();
-    if (kernel.wide_index) {
-      return ErrorAt(kernel.loc, absl::StrCat("@", kernel.name, ": an address passes 32 bits; split the tensor"),
-                     absl::StatusCode::kUnimplemented);
-    }
-    changed = true;
+    const bool legalized = !rows[k].empty() && !done;
+    if (legalized) KernelLegalizer(kernel, rows[k], context.target).Run();
+    AGC_RETURN_IF_ERROR(VerifyIndexBits(kernel));
+    changed = changed || legalized;
   }
   return changed;
 }

@@ -20,8 +20,6 @@
 namespace agc {
 namespace {
 
-constexpr absl::string_view kRunIndex = "run.index";
-
 TensorType Ring(const TensorType& type, int64_t slots) {
   TensorType ring = type;
   ring.dims.insert(ring.dims.begin(), slots);

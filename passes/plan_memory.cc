@@ -58,8 +58,8 @@ absl::Status PlaceStates(const Program& program, const StateLayout& layout, int6
     if (b.kind != BufferKind::kState) continue;
     const int state = program.StateIndex(b.symbol);
     if (state < 0 || b.type != program.states[state].type) {
-      return absl::InternalError(absl::StrCat("graph @", graph.name, ": buffer %", b.name, " of type ",
-                                              ToString(b.type), " is not state @", b.symbol));
+      return ErrorAt(b.loc, absl::StrCat("graph @", graph.name, ": buffer %", b.name, " of type ", ToString(b.type),
+                                         " is not state @", b.symbol));
     }
     Place(b, rt::kStateArena, layout.offsets[state]);
   }

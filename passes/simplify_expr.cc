@@ -69,7 +69,10 @@ std::vector<bool> Live(const Nest& nest) {
       if (e.is(ExprKind::kStage)) live[nest.components[e.node().ref].stage] = true;
     }
   };
-  for (const NestStore& store : nest.stores) mark(store.value);
+  for (const NestStore& store : nest.stores) {
+    for (ExprId id : store.index) mark(id);
+    mark(store.value);
+  }
   for (size_t i = nest.stages.size(); i-- > 0;) {
     if (!live[i]) continue;
     for (ExprId id : nest.stages[i].values) mark(id);
@@ -110,7 +113,10 @@ bool DropDeadStages(Nest& nest) {
     for (ExprId& id : stage.values) id = Substitute(nest.at(id), s).id;
     if (stage.when.valid()) stage.when = Substitute(nest.at(stage.when), s).id;
   }
-  for (NestStore& store : nest.stores) store.value = Substitute(nest.at(store.value), s).id;
+  for (NestStore& store : nest.stores) {
+    for (ExprId& id : store.index) id = Substitute(nest.at(id), s).id;
+    store.value = Substitute(nest.at(store.value), s).id;
+  }
   return true;
 }
 

@@ -48,13 +48,18 @@ Status CheckKernel(const Kernel& k) {
   if (facts->other_sets || (!facts->bindings.empty() && facts->bindings.back() >= k.params.size())) {
     return Bad(where + "its module binds more than " + Num(k.params.size()) + " parameters in set 0");
   }
+  if (facts->other_resources) return Bad(where + "its module uses resources that are no storage buffers");
+  if (facts->push_constants && k.push_constant_bytes == 0) {
+    return Bad(where + "its module reads push constants, and none are declared");
+  }
+  if (!facts->literal_local_size) return Bad(where + "its module does not say its workgroup size in literals");
   for (Access a : k.params) {
     if (static_cast<int>(a) < 1 || static_cast<int>(a) > 3) return Bad(where + "unknown access");
   }
   if (k.push_constant_bytes % 4 != 0 || k.push_constant_bytes > 65536) return Bad(where + "push constant size");
   for (int d = 0; d < 3; ++d) {
     if (k.local_size[d] == 0 || k.local_size[d] > 65536) return Bad(where + "impossible workgroup size");
-    if (facts->local_size[0] != 0 && facts->local_size[d] != k.local_size[d]) {
+    if (facts->local_size[d] != k.local_size[d]) {
       return Bad(where + "workgroup size differs from its module's");
     }
   }
@@ -83,17 +88,15 @@ Status CheckSignature(const Entry& entry, const Signature& s, const SignatureRul
   return Status();
 }
 
-// Bytes that no step writes would reach the user from an earlier run.
-Status CheckWritten(const Entry& entry, const Signature& s) {
-  uint64_t bytes = 0;
-  HostBytes(s.dtype, s.dims, &bytes);
-  if (bytes == 0) return Status();
-  for (const FlatStep& step : entry.plan.steps) {
+// By buffer: whether some step writes it.
+std::vector<bool> WrittenBuffers(const FlatPlan& plan) {
+  std::vector<bool> written(plan.buffers.size());
+  for (const FlatStep& step : plan.steps) {
     for (const FlatArg& arg : step.args) {
-      if (arg.buffer == s.buffer && arg.access != Access::kRead) return Status();
+      if (arg.buffer < written.size() && arg.access != Access::kRead) written[arg.buffer] = true;
     }
   }
-  return Bad("entry " + entry.name + ": output " + s.name + " is never written");
+  return written;
 }
 
 Status CheckSignatures(const Entry& entry) {
@@ -114,9 +117,13 @@ Status CheckSignatures(const Entry& entry) {
   if (Status status = check(entry.params, {"param", BufferKind::kParam, entry.ring}); !status.ok()) return status;
   if (Status status = check(entry.outputs, {"output", BufferKind::kOutput, 1}); !status.ok()) return status;
   names.clear();
+  const std::vector<bool> written = WrittenBuffers(entry.plan);
   for (const Signature& s : entry.outputs) {
     if (!names.insert(s.name).second) return Bad("entry " + entry.name + ": two outputs are named " + s.name);
-    if (Status status = CheckWritten(entry, s); !status.ok()) return status;
+    uint64_t bytes = 0;
+    HostBytes(s.dtype, s.dims, &bytes);
+    // Bytes that no step writes would reach the user from an earlier run.
+    if (bytes > 0 && !written[s.buffer]) return Bad("entry " + entry.name + ": output " + s.name + " is never written");
   }
   return Status();
 }
@@ -165,11 +172,12 @@ Status CheckEntry(const Bundle& bundle, const Variant& variant, const Entry& ent
     return Bad("entry " + entry.name + ": " + status.message());
   }
   for (const FlatStep& step : entry.plan.steps) {
-    if (step.kind != StepKind::kDispatch || variant.requires_.abi == BufferAbi::kBindings) continue;
+    if (step.kind != StepKind::kDispatch) continue;
     const Kernel& k = bundle.kernels[step.kernel];
-    if (k.push_constant_bytes != 8 * k.params.size()) {
+    const uint64_t addresses = variant.requires_.abi == BufferAbi::kBindings ? 0 : k.params.size();
+    if (k.push_constant_bytes != 8 * addresses) {
       return Bad("kernel " + k.name + ": " + Num(k.push_constant_bytes) + " bytes of push constants for " +
-                 Num(k.params.size()) + " addresses");
+                 Num(addresses) + " addresses");
     }
   }
   return Status();

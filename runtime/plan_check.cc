@@ -249,10 +249,16 @@ Status CheckTransfer(const Checker& c, size_t step) {
   return Status();
 }
 
+constexpr size_t kMaxArgs = 1024;  // of a step: they are compared with each other
+
 Status CheckShape(const Checker& c, size_t step) {
   const FlatStep& s = c.plan.steps[step];
   if (static_cast<int>(s.kind) > static_cast<int>(StepKind::kBarrier))
     return Bad("step " + Num(step) + ": unknown kind");
+  if (s.args.size() > kMaxArgs) {
+    return Bad(StepText(c.plan, step) + ": " + Num(s.args.size()) + " arguments, at most " + Num(kMaxArgs) +
+               " are supported");
+  }
   for (size_t i = 0; i < s.args.size(); ++i) {
     if (Status status = CheckArg(c, step, i); !status.ok()) return status;
   }

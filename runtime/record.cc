@@ -52,8 +52,12 @@ Status AllocateSets(SessionImpl& s, const Entry& entry, Recording& rec) {
   info.descriptorPool = rec.descriptors;
   info.descriptorSetCount = static_cast<uint32_t>(layouts.size());
   info.pSetLayouts = layouts.data();
-  AGC_VK(*s.device, context, vkAllocateDescriptorSets, s.device->device, &info, rec.sets.data());
-  return Status();
+  const VkResult r = vkAllocateDescriptorSets(s.device->device, &info, rec.sets.data());
+  if (r == VK_SUCCESS) return Status();
+  vkDestroyDescriptorPool(s.device->device, rec.descriptors, nullptr);  // the next try starts anew
+  rec.descriptors = VK_NULL_HANDLE;
+  rec.sets.clear();
+  return s.device->Error(r, "vkAllocateDescriptorSets", context);
 }
 
 // Ranges are those of the arguments, rounded up to whole words: kernels may read the last bytes of a buffer of small

@@ -39,13 +39,30 @@ StatusOr<const Arg*> FindArg(const Entry& entry, const char* role, const Signatu
   if (found->dtype().has_value() && *found->dtype() != s.dtype && !bytes_as_bool) {
     return Invalid(where + " was given as " + DTypeName(*found->dtype()));
   }
-  const uint64_t one = Bytes(s);
-  if (found->size() != one && found->size() != one * static_cast<uint64_t>(most)) {
+  const uint64_t one = Bytes(s), all = one * static_cast<uint64_t>(most);  // CheckSteps: it does not overflow
+  if (found->size() != one && found->size() != all) {
     std::string wanted = Num(one);
-    if (most != 1) wanted += " or " + Num(one * static_cast<uint64_t>(most));
+    if (most != 1) wanted += " or " + Num(all);
     return Invalid(where + " takes " + wanted + " bytes, " + Num(found->size()) + " were given");
   }
   return found;
+}
+
+// `n` steps give and take values whose sizes 64 bits hold, and whose results the host can be asked for.
+Status CheckSteps(const Entry& entry, int64_t n) {
+  constexpr uint64_t kMost = uint64_t{1} << 40;
+  const std::string where = "entry " + entry.name + ": " + std::to_string(n) + " steps";
+  if (n < 1) return Invalid(where + ", at least 1 needed");
+  for (const std::vector<Signature>* list : {&entry.params, &entry.outputs}) {
+    for (const Signature& s : *list) {
+      const bool each = list == &entry.params || s.each_step;
+      const uint64_t one = Bytes(s);
+      if (each && one > 0 && static_cast<uint64_t>(n) > kMost / one) {
+        return Invalid(where + " of " + s.name + " take more than " + Num(kMost) + " bytes");
+      }
+    }
+  }
+  return Status();
 }
 
 struct BoundArgs {
@@ -239,7 +256,7 @@ StatusOr<Outputs> Session::Run(const std::string& name, int64_t n, const Args& a
     return Status(Code::kNotFound, "no entry " + name + "; the bundle has " + (known.empty() ? "none" : known));
   }
   const Entry& entry = s.entries()[index];
-  if (n < 1) return Invalid("entry " + name + ": " + std::to_string(n) + " steps, at least 1 needed");
+  if (Status st = CheckSteps(entry, n); !st.ok()) return st;
   StatusOr<BoundArgs> bound = CheckArgs(entry, n, args);
   if (!bound.ok()) return bound.status();
   if (Status st = CheckResidents(s, entry); !st.ok()) return st;

@@ -13,10 +13,13 @@
 namespace agc::rt {
 
 struct SpirvFacts {
-  std::vector<uint32_t> capabilities = {};         // SPIR-V capability numbers, in the order declared
-  std::vector<uint32_t> bindings = {};             // bindings of descriptor set 0, sorted, each once
-  bool other_sets = false;                         // some variable lies in another descriptor set
-  std::array<uint32_t, 3> local_size = {0, 0, 0};  // 0: not given as literals
+  std::vector<uint32_t> capabilities = {};  // SPIR-V capability numbers, in the order declared
+  std::vector<uint32_t> bindings = {};      // bindings of descriptor set 0, sorted, each once
+  bool other_sets = false;                  // some variable lies in another descriptor set
+  std::array<uint32_t, 3> local_size = {0, 0, 0};
+  bool literal_local_size = false;  // given once, by literals, and by nothing that could be specialised
+  bool push_constants = false;      // some variable lies in the push constants
+  bool other_resources = false;     // some variable is an image, a uniform, an array of buffers or the like
   bool HasCapability(uint32_t number) const;
 };
 

@@ -23,7 +23,7 @@ HostTensor FillRing(const HostTensor& value, const TensorType& ring) {
 }  // namespace
 
 int64_t RunIndex(const Program& program, const EvalInputs& inputs) {
-  const absl::StatusOr<HostTensor> t = StartOfState(program, "run.index", inputs, EvalMode::kExact);
+  const absl::StatusOr<HostTensor> t = StartOfState(program, std::string(kRunIndex), inputs, EvalMode::kExact);
   return t.ok() && t->type.elements() > 0 ? t->at(0).i() : 0;
 }
 

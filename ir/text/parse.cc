@@ -11,12 +11,14 @@ namespace agc {
 namespace text {
 namespace {
 
+// The last of `named` gets its number; another one of its name is an error.
 template <typename T>
-void CheckNewName(Cursor& c, const std::vector<T>& named, const std::string& name, absl::string_view what, Loc loc) {
-  for (const T& other : named) {
-    if (other.name == name)
-      c.Fail(WithNote(ErrorAt(loc, absl::StrCat(what, " @", name, " is defined twice")), "first here", other.loc));
-  }
+void NumberLast(Cursor& c, const std::vector<T>& named, absl::string_view what, Numbers& numbers) {
+  const T& last = named.back();
+  const auto [it, fresh] = numbers.emplace(last.name, static_cast<uint32_t>(named.size() - 1));
+  if (fresh || !c.ok()) return;
+  c.Fail(WithNote(ErrorAt(last.loc, absl::StrCat(what, " @", last.name, " is defined twice")), "first here",
+                  named[it->second].loc));
 }
 
 Init ParseInit(Cursor& c) {
@@ -46,7 +48,6 @@ void ParseState(ModuleParser& m) {
   StateDef s;
   s.loc = c.loc();
   s.name = c.Symbol("the state's name");
-  CheckNewName(c, m.program.states, s.name, "state", s.loc);
   c.Expect(":");
   s.type = c.Type();
   if (c.Accept("init")) s.init = ParseInit(c);
@@ -54,6 +55,7 @@ void ParseState(ModuleParser& m) {
   s.hidden = c.Accept("hidden");
   s.loc = c.OptionalLoc(s.loc);
   m.program.states.push_back(std::move(s));
+  NumberLast(c, m.program.states, "state", m.states);
 }
 
 void ParseBlob(ModuleParser& m) {
@@ -61,7 +63,6 @@ void ParseBlob(ModuleParser& m) {
   BlobDef b;
   b.loc = c.loc();
   b.name = c.Symbol("the blob's name");
-  CheckNewName(c, m.program.blobs, b.name, "blob", b.loc);
   c.Expect(":");
   b.type = c.Type();
   c.Expect("from");
@@ -70,15 +71,7 @@ void ParseBlob(ModuleParser& m) {
   if (c.Accept("hash")) b.hash = c.String("a hash");
   b.loc = c.OptionalLoc(b.loc);
   m.program.blobs.push_back(std::move(b));
-}
-
-template <typename T>
-void CheckLast(Cursor& c, const std::vector<T>& named, absl::string_view what) {
-  for (size_t i = 0; i + 1 < named.size() && c.ok(); ++i) {
-    if (named[i].name != named.back().name) continue;
-    c.Fail(WithNote(ErrorAt(named.back().loc, absl::StrCat(what, " @", named.back().name, " is defined twice")),
-                    "first here", named[i].loc));
-  }
+  NumberLast(c, m.program.blobs, "blob", m.blobs);
 }
 
 void ParseMember(ModuleParser& m) {
@@ -87,36 +80,42 @@ void ParseMember(ModuleParser& m) {
   if (c.Accept("blob")) return ParseBlob(m);
   if (c.Accept("graph")) {
     ParseGraph(m);
-    return CheckLast(c, m.program.graphs, "graph");
+    return NumberLast(c, m.program.graphs, "graph", m.graphs);
   }
   if (c.Accept("nest")) {
     ParseNest(m);
-    return CheckLast(c, m.program.nests, "nest");
+    return NumberLast(c, m.program.nests, "nest", m.nests);
   }
   if (c.Accept("shader")) {
     ParseKernel(m);
-    return CheckLast(c, m.program.kernels, "shader");
+    return NumberLast(c, m.program.kernels, "shader", m.kernels);
   }
   if (c.Is("kernel")) return c.Fail("kernels written in text are not supported yet; use graph");
   c.Fail(absl::StrCat("expected state, blob, graph, nest, shader or }, found ", c.Describe()));
 }
 
+std::string NearestCallee(const ModuleParser& m, const std::string& name, bool run) {
+  std::vector<std::string> names;
+  for (const Nest& n : m.program.nests) {
+    if (run) names.push_back(n.name);
+  }
+  for (const Kernel& k : m.program.kernels) {
+    if (!run) names.push_back(k.name);
+  }
+  return Nearest(name, names);
+}
+
 void ResolveCallees(ModuleParser& m) {
   for (const Callee& callee : m.callees) {
     Step& step = m.program.graphs[callee.graph].steps[callee.step];
-    std::vector<std::string> names;
-    for (const Nest& n : m.program.nests) {
-      if (step.kind == StepKind::kRun) names.push_back(n.name);
+    const bool run = step.kind == StepKind::kRun;
+    const Numbers& numbers = run ? m.nests : m.kernels;
+    const auto it = numbers.find(callee.name);
+    if (it == numbers.end()) {
+      return m.c.Fail(callee.loc, absl::StrCat("unknown ", run ? "nest" : "shader", " @", callee.name,
+                                               NearestCallee(m, callee.name, run)));
     }
-    for (const Kernel& k : m.program.kernels) {
-      if (step.kind == StepKind::kDispatch) names.push_back(k.name);
-    }
-    const auto it = std::find(names.begin(), names.end(), callee.name);
-    if (it == names.end()) {
-      return m.c.Fail(callee.loc, absl::StrCat("unknown ", step.kind == StepKind::kRun ? "nest" : "shader", " @",
-                                               callee.name, Nearest(callee.name, names)));
-    }
-    step.callee = static_cast<uint32_t>(it - names.begin());
+    step.callee = it->second;
   }
 }
 

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "ir/program.h"
 #include "ir/text/cursor.h"
 
@@ -27,14 +28,19 @@ struct StorageRow {
   Buffer b = {};
   std::string parent = {}, alias = {};
   Loc parent_loc = {}, alias_loc = {};
-  void Parse(Cursor& c, const Graph& graph);
+  void Parse(Cursor& c);
   void ParseLayout(Cursor& c);
   void ParsePlace(Cursor& c);
 };
 
+// The numbers of things by name, so that long modules are read in linear time.
+using Numbers = absl::flat_hash_map<std::string, uint32_t>;
+
 struct ModuleParser {
   Cursor& c;
   Program program = {};
+  Numbers states = {}, blobs = {}, graphs = {}, nests = {}, kernels = {};
+  Numbers buffers = {};  // of the graph being read
   std::vector<Callee> callees = {};
   std::vector<RowName> rows = {};  // of the graph being read
 };

@@ -8,6 +8,9 @@
 namespace agc::text {
 namespace {
 
+// Expressions are walked by recursion.
+constexpr int kMaxDepth = 4000;
+
 // An operand: an expression, or a literal that still waits for its dtype.
 struct Term {
   Expr e = {};
@@ -427,13 +430,19 @@ class ExprParser {
   ExprPool& pool_;
 };
 
+Expr Bounded(Cursor& c, Expr e) {
+  if (c.ok() && e.pool->depth(e.id) > kMaxDepth)
+    c.Fail(absl::StrCat("an expression of ", e.pool->depth(e.id), " levels, at most ", kMaxDepth, " are supported"));
+  return e;
+}
+
 }  // namespace
 
 Expr ParseExpr(Cursor& c, ExprScope& scope, std::optional<DType> expected) {
-  return ExprParser(c, scope).Parse(expected);
+  return Bounded(c, ExprParser(c, scope).Parse(expected));
 }
 
-Expr ParseIndex(Cursor& c, ExprScope& scope) { return ExprParser(c, scope).ParseTyped(DType::kIndex); }
-Expr ParseCondition(Cursor& c, ExprScope& scope) { return ExprParser(c, scope).ParseTyped(DType::kBool); }
+Expr ParseIndex(Cursor& c, ExprScope& scope) { return Bounded(c, ExprParser(c, scope).ParseTyped(DType::kIndex)); }
+Expr ParseCondition(Cursor& c, ExprScope& scope) { return Bounded(c, ExprParser(c, scope).ParseTyped(DType::kBool)); }
 
 }  // namespace agc::text

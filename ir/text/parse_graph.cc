@@ -40,7 +40,9 @@ struct GraphParser {
   ModuleParser& m;
   Cursor& c;
   Graph graph = {};
-  std::map<std::string, OpId> values = {};  // by name without '%'
+  std::map<std::string, OpId> values = {};             // by name without '%'
+  absl::flat_hash_map<std::string, OpId> states = {};  // the ops that read them
+  absl::flat_hash_map<std::string, Loc> updated = {};  // where
 
   void Declare(const Token& name, OpId id, Loc loc) {
     const std::string key = Key(name);
@@ -53,12 +55,18 @@ struct GraphParser {
     return name.quoted && !IsIdentifier(name.text) ? Quote(name.text) : name.text;
   }
 
+  const StateDef* FindState(const std::string& name) const {
+    const auto it = m.states.find(name);
+    return it != m.states.end() ? &m.program.states[it->second] : nullptr;
+  }
+
   OpId Operand() {
     if (c.Peek().kind == TokenKind::kSymbol) {
       const Loc here = c.loc();
       const std::string name = c.Take().text;
-      const StateDef* state = m.program.FindState(name);
-      if (state != nullptr) return AppendState(graph, name, state->type, here);
+      if (const auto it = states.find(name); it != states.end()) return it->second;
+      if (const StateDef* state = FindState(name); state != nullptr)
+        return states[name] = AppendState(graph, name, state->type, here);
       std::vector<std::string> names;
       for (const StateDef& s : m.program.states) names.push_back(s.name);
       c.Fail(here,
@@ -231,13 +239,12 @@ struct GraphParser {
     Update u;
     u.loc = c.loc();
     u.state = c.Symbol("a state");
-    const StateDef* state = m.program.FindState(u.state);
+    const StateDef* state = FindState(u.state);
     if (c.ok() && state == nullptr)
       return c.Fail(u.loc, absl::StrCat("unknown state @", u.state, "; states are declared before the graphs"));
-    for (const Update& other : graph.updates) {
-      if (other.state == u.state)
-        return c.Fail(
-            WithNote(ErrorAt(u.loc, absl::StrCat("state @", u.state, " is updated twice")), "first here", other.loc));
+    if (const auto [it, fresh] = updated.emplace(u.state, u.loc); !fresh) {
+      return c.Fail(
+          WithNote(ErrorAt(u.loc, absl::StrCat("state @", u.state, " is updated twice")), "first here", it->second));
     }
     if (m.program.stage <= Stage::kPrimitive || c.Is("=")) {
       c.Expect("=");

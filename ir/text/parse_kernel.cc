@@ -52,6 +52,7 @@ class KernelParser {
   void Add(const std::string& name, Readable value, Loc here) {
     if (!scope_.values.emplace(name, std::move(value)).second)
       c_.Fail(here, absl::StrCat("%", name, " is defined twice"));
+    added_.push_back(name);
   }
 
   std::array<int64_t, 3> Three(absl::string_view what) {
@@ -73,7 +74,6 @@ class KernelParser {
       c_.Expect("[");
       c_.List("]", [&] { kernel_.features.push_back(c_.Word("a feature")); });
     }
-    kernel_.wide_index = c_.Accept("wide_index");
     kernel_.int64_pairs = c_.Accept("int64_pairs");
     kernel_.precise = c_.Accept("precise");
     if (c_.Accept("label")) kernel_.label = c_.String("a label");
@@ -94,7 +94,7 @@ class KernelParser {
     c_.Expect("{");
     c_.Enter();
     const size_t vars = scope_.vars.size();
-    const std::map<std::string, Readable> values = scope_.values;
+    const size_t added = added_.size();
     std::vector<Stmt> body;
     while (c_.ok() && !c_.Accept("}")) {
       if (c_.Peek().kind == TokenKind::kDollar) {
@@ -104,7 +104,8 @@ class KernelParser {
       }
     }
     scope_.vars.resize(vars);
-    scope_.values = values;
+    for (size_t i = added; i < added_.size(); ++i) scope_.values.erase(added_[i]);
+    added_.resize(added);
     c_.Leave();
     return body;
   }
@@ -334,6 +335,7 @@ class KernelParser {
   Cursor& c_;
   Kernel kernel_ = {};
   ExprScope scope_ = {};
+  std::vector<std::string> added_ = {};  // values of the open blocks, in order
 };
 
 }  // namespace

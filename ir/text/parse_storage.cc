@@ -16,18 +16,13 @@ std::optional<BufferKind> BufferKindNamed(absl::string_view name) {
   return std::nullopt;
 }
 
-int32_t FindBuffer(const Graph& graph, absl::string_view name) {
-  for (size_t i = 0; i < graph.buffers.size(); ++i) {
-    if (graph.buffers[i].name == name) return static_cast<int32_t>(i);
-  }
-  return -1;
-}
-
-int32_t BufferArg(Cursor& c, const Graph& graph) {
+int32_t BufferArg(ModuleParser& m, const Graph& graph) {
+  Cursor& c = m.c;
   const Loc here = c.loc();
   const std::string name = c.Value("a buffer");
-  const int32_t found = FindBuffer(graph, name);
-  if (found >= 0 || !c.ok()) return found;
+  const auto it = m.buffers.find(name);
+  if (it != m.buffers.end()) return static_cast<int32_t>(it->second);
+  if (!c.ok()) return -1;
   std::vector<std::string> names;
   for (const Buffer& b : graph.buffers) names.push_back(b.name);
   c.Fail(here, absl::StrCat("unknown buffer %", name, Nearest(name, names)));
@@ -36,10 +31,9 @@ int32_t BufferArg(Cursor& c, const Graph& graph) {
 
 }  // namespace
 
-void StorageRow::Parse(Cursor& c, const Graph& graph) {
+void StorageRow::Parse(Cursor& c) {
   b.loc = c.loc();
   b.name = c.Value("the buffer's name");
-  if (FindBuffer(graph, b.name) >= 0) c.Fail(b.loc, absl::StrCat("buffer %", b.name, " is defined twice"));
   c.Expect(":");
   b.type = c.Type();
   b.stored = b.type.dtype;
@@ -104,15 +98,17 @@ void StorageRow::ParsePlace(Cursor& c) {
 
 namespace {
 
-void ParseRunArgs(Cursor& c, const Graph& graph, Step& step) {
+void ParseRunArgs(ModuleParser& m, const Graph& graph, Step& step) {
+  Cursor& c = m.c;
   c.Expect("(");
-  c.List(")", [&] { step.args.push_back(BufferArg(c, graph)); });
+  c.List(")", [&] { step.args.push_back(BufferArg(m, graph)); });
   c.Expect("->");
   c.Expect("(");
-  c.List(")", [&] { step.args.push_back(BufferArg(c, graph)); });
+  c.List(")", [&] { step.args.push_back(BufferArg(m, graph)); });
 }
 
-void ParseDispatchArgs(Cursor& c, const Graph& graph, Step& step) {
+void ParseDispatchArgs(ModuleParser& m, const Graph& graph, Step& step) {
+  Cursor& c = m.c;
   if (c.Accept("groups")) {
     const std::vector<int64_t> groups = c.IntList("a count of workgroups", 0, UINT32_MAX);
     if (groups.size() == 3) {
@@ -122,7 +118,7 @@ void ParseDispatchArgs(Cursor& c, const Graph& graph, Step& step) {
     }
   }
   c.Expect("(");
-  c.List(")", [&] { step.args.push_back(BufferArg(c, graph)); });
+  c.List(")", [&] { step.args.push_back(BufferArg(m, graph)); });
 }
 
 bool ParseStep(ModuleParser& m, Graph& graph) {
@@ -133,15 +129,15 @@ bool ParseStep(ModuleParser& m, Graph& graph) {
     step.kind = c.Accept("dispatch") ? StepKind::kDispatch : StepKind::kRun;
     const Loc here = c.loc();
     m.callees.push_back({m.program.graphs.size(), graph.steps.size(), c.Symbol("the callee"), here});
-    step.kind == StepKind::kRun ? ParseRunArgs(c, graph, step) : ParseDispatchArgs(c, graph, step);
+    step.kind == StepKind::kRun ? ParseRunArgs(m, graph, step) : ParseDispatchArgs(m, graph, step);
   } else if (c.Accept("copy")) {
     step.kind = StepKind::kCopy;
-    step.args.push_back(BufferArg(c, graph));
+    step.args.push_back(BufferArg(m, graph));
     c.Expect("->");
-    step.args.push_back(BufferArg(c, graph));
+    step.args.push_back(BufferArg(m, graph));
   } else if (c.Accept("fill")) {
     step.kind = StepKind::kFill;
-    step.args.push_back(BufferArg(c, graph));
+    step.args.push_back(BufferArg(m, graph));
     c.Expect("word");
     step.fill_word = static_cast<uint32_t>(c.Int("a word", 0, UINT32_MAX));
   } else if (c.Accept("barrier")) {
@@ -162,7 +158,10 @@ bool ParseStorageLine(ModuleParser& m, Graph& graph) {
   Cursor& c = m.c;
   if (c.Accept("buffer")) {
     StorageRow row;
-    row.Parse(c, graph);
+    row.Parse(c);
+    const auto number = static_cast<uint32_t>(graph.buffers.size());
+    if (!m.buffers.emplace(row.b.name, number).second)
+      c.Fail(row.b.loc, absl::StrCat("buffer %", row.b.name, " is defined twice"));
     if (!row.parent.empty()) m.rows.push_back({graph.buffers.size(), false, row.parent, row.parent_loc});
     if (!row.alias.empty()) m.rows.push_back({graph.buffers.size(), true, row.alias, row.alias_loc});
     graph.buffers.push_back(std::move(row.b));
@@ -182,11 +181,12 @@ bool ParseStorageLine(ModuleParser& m, Graph& graph) {
 
 void ResolveStorage(ModuleParser& m, Graph& graph) {
   for (const RowName& row : m.rows) {
-    const int32_t found = FindBuffer(graph, row.name);
-    if (found < 0) return m.c.Fail(row.loc, absl::StrCat("unknown buffer %", row.name));
-    (row.alias ? graph.buffers[row.buffer].alias : graph.buffers[row.buffer].parent) = found;
+    const auto it = m.buffers.find(row.name);
+    if (it == m.buffers.end()) return m.c.Fail(row.loc, absl::StrCat("unknown buffer %", row.name));
+    (row.alias ? graph.buffers[row.buffer].alias : graph.buffers[row.buffer].parent) = static_cast<int32_t>(it->second);
   }
   m.rows.clear();
+  m.buffers.clear();
 }
 
 }  // namespace agc::text

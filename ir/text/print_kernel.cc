@@ -81,8 +81,7 @@ class KernelPrinter {
       const auto each = [](std::string* out, const std::string& f) { absl::StrAppend(out, Word(f)); };
       absl::StrAppend(&out_, " features [", absl::StrJoin(kernel_.features, ", ", each), "]");
     }
-    absl::StrAppend(&out_, kernel_.wide_index ? " wide_index" : "", kernel_.int64_pairs ? " int64_pairs" : "",
-                    kernel_.precise ? " precise" : "");
+    absl::StrAppend(&out_, kernel_.int64_pairs ? " int64_pairs" : "", kernel_.precise ? " precise" : "");
     if (options_.labels && !kernel_.label.empty()) absl::StrAppend(&out_, " label ", Quote(kernel_.label));
     absl::StrAppend(&out_, LocSuffix(kernel_.loc, options_), " {\n");
   }

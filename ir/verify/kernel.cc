@@ -104,7 +104,9 @@ class KernelVerifier {
         allocs_[s.target] = true;
         return absl::OkStatus();
       case StmtKind::kStore:
-        return Write(s, true);
+        AGC_RETURN_IF_ERROR(Write(s, true));
+        Unfenced(s, unfenced_);
+        return absl::OkStatus();
       case StmtKind::kAtomic:
         if (s.combiner == nullptr) return Error(s.loc, "an atomic has no combiner");
         AGC_RETURN_IF_ERROR(Write(s, true));
@@ -115,6 +117,7 @@ class KernelVerifier {
         AGC_RETURN_IF_ERROR(Write(s, false));
         return Block(s.body, true);
       case StmtKind::kBarrier:
+        Unfenced(s, unfenced_);
         return uniform ? absl::OkStatus() : Divergent(s, "barrier");
       case StmtKind::kLanes:
         if (!uniform) return Divergent(s, "lanes");
@@ -168,7 +171,12 @@ class KernelVerifier {
       return Error(s.loc, absl::StrCat("loop ", VarName(s.var), " is unrolled, its bounds are constants"));
     }
     AGC_RETURN_IF_ERROR(Declare(s, var));
+    std::set<uint32_t> passed, rest;  // where the body does not run, and what an iteration leaves to the next
+    if (MayPass(s)) passed = unfenced_;
+    for (const Stmt& inner : s.body) Unfenced(inner, rest);
+    unfenced_.insert(rest.begin(), rest.end());
     AGC_RETURN_IF_ERROR(Block(s.body, inside));
+    unfenced_.insert(passed.begin(), passed.end());
     known_[s.var] = {};
     return absl::OkStatus();
   }
@@ -180,8 +188,32 @@ class KernelVerifier {
     if (s.uniform && !same)
       return Error(s.loc,
                    absl::StrCat("the condition ", Text(s.cond), " is marked uniform, but differs between invocations"));
+    std::set<uint32_t> before = unfenced_;
     AGC_RETURN_IF_ERROR(Block(s.body, uniform && same));
-    return Block(s.otherwise, uniform && same);
+    std::swap(before, unfenced_);
+    AGC_RETURN_IF_ERROR(Block(s.otherwise, uniform && same));
+    unfenced_.insert(before.begin(), before.end());
+    return absl::OkStatus();
+  }
+
+  // Execution may go past the body: a condition is false, a loop has no iterations.
+  bool MayPass(const Stmt& s) const {
+    if (s.kind == StmtKind::kIf || s.kind == StmtKind::kIfLast) return true;
+    if (s.kind != StmtKind::kFor || !s.begin.valid() || !s.end.valid()) return false;
+    return pool_.node(s.begin).hi >= pool_.node(s.end).lo;
+  }
+
+  // Shared allocs that invocations wrote since the last barrier, after the statement; `all` are those before it. Other
+  // invocations may see their old contents or their new ones.
+  void Unfenced(const Stmt& s, std::set<uint32_t>& all) const {
+    if (s.kind == StmtKind::kBarrier && s.fence != Fence::kGlobal) all.clear();
+    const bool store = s.kind == StmtKind::kStore || s.kind == StmtKind::kAtomic;
+    if (store && s.to_alloc && kernel_.allocs[s.target].space == AllocSpace::kShared) all.insert(s.target);
+    std::set<uint32_t> otherwise;
+    if (MayPass(s)) otherwise = all;
+    for (const Stmt& inner : s.body) Unfenced(inner, all);
+    for (const Stmt& inner : s.otherwise) Unfenced(inner, otherwise);
+    all.insert(otherwise.begin(), otherwise.end());
   }
 
   // Where a store, an atomic or a counter goes.
@@ -265,6 +297,7 @@ class KernelVerifier {
       if (n.kind == ExprKind::kVar && !known_[n.ref].uniform) return false;
       if (n.kind == ExprKind::kLoad && kernel_.params[n.ref].access != KernelAccess::kRead) return false;
       if (n.kind == ExprKind::kAllocLoad && kernel_.allocs[n.ref].space == AllocSpace::kRegister) return false;
+      if (n.kind == ExprKind::kAllocLoad && unfenced_.contains(n.ref)) return false;
     }
     return true;
   }
@@ -274,11 +307,15 @@ class KernelVerifier {
   const KernelPart* part_ = nullptr;
   std::vector<Known> known_;
   std::vector<bool> allocs_;
+  std::set<uint32_t> unfenced_ = {};  // shared allocs that were written since the last barrier
 };
 
 }  // namespace
 
-absl::Status VerifyKernel(const Kernel& kernel) { return KernelVerifier(kernel).Run(); }
+absl::Status VerifyKernel(const Kernel& kernel) {
+  AGC_RETURN_IF_ERROR(KernelVerifier(kernel).Run());
+  return VerifyKernelRanges(kernel);
+}
 
 absl::Status VerifyLimits(const Kernel& kernel, const Target& target) {
   const auto over = [&](absl::string_view what, int64_t value, int64_t limit) {

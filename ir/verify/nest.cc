@@ -1,10 +1,11 @@
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 #include <set>
 
 #include "absl/strings/str_cat.h"
 #include "ir/base/status.h"
+#include "ir/injective.h"
+#include "ir/range.h"
+#include "ir/recompute.h"
 #include "ir/text/text.h"
 #include "ir/verify/verify.h"
 
@@ -195,7 +196,7 @@ class NestVerifier {
       if (s.param >= nest_.params.size() || !nest_.params[s.param].written)
         return Error(nest_.loc, absl::StrCat("a store goes to parameter ", s.param, ", which is no output"));
       const NestParam& p = nest_.params[s.param];
-      stored.insert(s.param);
+      if (!stored.insert(s.param).second) return Error(nest_.loc, absl::StrCat("output %", p.name, " is stored twice"));
       const uint32_t all = static_cast<uint32_t>(nest_.components.size());
       AGC_RETURN_IF_ERROR(Value(s.value, nest_.axes, all, {}, nest_.loc));
       for (ExprId i : s.index) AGC_RETURN_IF_ERROR(Value(i, nest_.axes, all, {}, nest_.loc));
@@ -203,6 +204,7 @@ class NestVerifier {
         return Error(nest_.loc, absl::StrCat("%", p.name, " holds ", Name(p.type.dtype), ", ",
                                              Name(pool_.node(s.value).dtype), " is stored"));
       AGC_RETURN_IF_ERROR(InBounds(p.name, s.index, p.type.dims, {}, nest_.loc, "stored"));
+      AGC_RETURN_IF_ERROR(EachOnce(s, p));
     }
     for (uint32_t i = 0; i < nest_.params.size(); ++i) {
       if (nest_.params[i].written && !stored.contains(i))
@@ -211,67 +213,43 @@ class NestVerifier {
     return absl::OkStatus();
   }
 
+  // Every element of an output is stored by exactly one position of the store's axes: none is left out, none is left to
+  // a race.
+  absl::Status EachOnce(const NestStore& s, const NestParam& p) const {
+    const Lets none;
+    Determined known(*nest_.pool, none);
+    std::set<VarId> axes;
+    const auto mention = [&](ExprId id) {
+      for (VarId v : FreeVars(nest_.at(id))) axes.insert(v);
+    };
+    __int128 elements = 1;
+    for (size_t k = 0; k < s.index.size(); ++k) {
+      const Expr index = nest_.at(s.index[k]);
+      known.Add(index, 1);
+      mention(index.id);
+      // A slot that is read from memory is the only one of its axis that this run stores.
+      if (index.IsConst() || !FreeVars(index).empty()) elements *= p.type.dims[k];
+    }
+    mention(s.value);
+    known.Close();
+    __int128 positions = 1;
+    for (VarId v : axes) {
+      if (!known.Knows(nest_.pool->Var(v)))
+        return Error(nest_.loc, absl::StrCat("output %", p.name, " may be stored at one place for several values of ",
+                                             AxisName(v)));
+      positions = std::min<__int128>(positions * nest_.extent(v), int64_t{1} << 62);
+    }
+    if (positions == elements) return absl::OkStatus();
+    return Error(nest_.loc, absl::StrCat("output %", p.name, " has ", static_cast<int64_t>(elements), " elements, ",
+                                         static_cast<int64_t>(positions), " are stored"));
+  }
+
   const Nest& nest_;
   const ExprPool& pool_;
-};
-
-// The sums of `axes` that an expression depends on: their coefficients in lowest terms, other variables left out.
-struct Forms {
-  const Nest& nest;
-  absl::Span<const VarId> axes;
-  std::set<std::vector<int64_t>> all = {};
-  std::set<uint32_t> seen = {};
-
-  void Collect(Expr e) {
-    if (!seen.insert(e.id.index).second) return;
-    if (e.is(ExprKind::kVar)) return Add({{e.node().ref, 1}});
-    std::vector<std::pair<VarId, int64_t>> sum;
-    for (size_t i = 0; i < e.node().args.size(); ++i) {
-      const Expr arg = e.arg(static_cast<int>(i));
-      if (e.is(ExprKind::kLin) && arg.is(ExprKind::kVar)) {
-        sum.emplace_back(arg.node().ref, e.node().coefs[i]);  // a variable inside a sum does not enter alone
-      } else {
-        Collect(arg);
-      }
-    }
-    Add(sum);
-  }
-
-  void Add(const std::vector<std::pair<VarId, int64_t>>& sum) {
-    std::vector<int64_t> form(axes.size());
-    int64_t divisor = 0;
-    for (size_t i = 0; i < axes.size(); ++i) {
-      for (const auto& [v, c] : sum) form[i] = v == axes[i] ? c : form[i];
-      divisor = std::gcd(divisor, form[i]);
-    }
-    for (int64_t& c : form) c = divisor != 0 ? c / divisor : 0;
-    if (divisor != 0) all.insert(form);
-  }
 };
 
 }  // namespace
 
 absl::Status VerifyNest(const Nest& nest) { return NestVerifier(nest).Run(); }
-
-double RecomputeFactor(const Nest& nest, const NestStage& stage) {
-  const std::vector<VarId>& axes = nest.components[stage.first_component].axes;
-  Forms forms{nest, axes};
-  for (ExprId v : stage.values) forms.Collect(nest.at(v));
-  if (stage.when.valid()) forms.Collect(nest.at(stage.when));
-  double factor = 1;
-  for (const std::vector<int64_t>& form : forms.all) {
-    double computed = 1, distinct = 1;
-    bool alone = true;  // no axis of it enters in another way
-    for (size_t i = 0; i < axes.size(); ++i) {
-      if (form[i] == 0) continue;
-      const double extent = static_cast<double>(nest.extent(axes[i]));
-      computed *= extent;
-      distinct += std::abs(static_cast<double>(form[i])) * (extent - 1);
-      for (const std::vector<int64_t>& other : forms.all) alone = alone && (other == form || other[i] == 0);
-    }
-    if (alone && computed > distinct) factor *= computed / distinct;
-  }
-  return factor;
-}
 
 }  // namespace agc

@@ -2,18 +2,52 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ir/address.h"
 #include "ir/base/status.h"
 #include "ir/verify/verify.h"
 
 namespace agc {
 namespace {
 
+constexpr int64_t kMaxBytes = int64_t{1} << 48;  // of a buffer
+
 bool InTable(const Graph& graph, int32_t buffer) {
   return buffer >= 0 && static_cast<size_t>(buffer) < graph.buffers.size();
 }
 
-absl::Status CheckBuffer(const Graph& graph, const Program& program, const Buffer& b) {
-  const std::string name = absl::StrCat("graph @", graph.name, ": buffer %", b.name);
+// How the elements lie: what ir/address.h and the planner multiply must be sound and small enough.
+absl::Status CheckLayout(const std::string& name, const Buffer& b) {
+  const auto rank = static_cast<size_t>(b.type.rank());
+  if (!b.order.empty()) {
+    std::vector<bool> seen(rank);
+    for (int axis : b.order) {
+      const bool fresh = axis >= 0 && static_cast<size_t>(axis) < rank && !seen[static_cast<size_t>(axis)];
+      if (!fresh || b.order.size() != rank)
+        return ErrorAt(b.loc, absl::StrCat(name, ": order is no permutation of its axes"));
+      seen[static_cast<size_t>(axis)] = true;
+    }
+  }
+  if (!b.pad.empty() && b.pad.size() != rank)
+    return ErrorAt(b.loc, absl::StrCat(name, ": pad has ", b.pad.size(), " numbers for ", rank, " axes"));
+  __int128 bytes = SizeOf(b.stored);
+  for (size_t i = 0; i < rank; ++i) {
+    const int64_t pad = b.pad.empty() ? 0 : b.pad[i];
+    if (pad < 0) return ErrorAt(b.loc, absl::StrCat(name, ": pad is ", pad));
+    bytes *= static_cast<__int128>(b.type.dims[i]) + pad;
+    if (bytes > kMaxBytes) return ErrorAt(b.loc, absl::StrCat(name, ": more than ", kMaxBytes, " bytes"));
+  }
+  if (b.align < 1 || (b.align & (b.align - 1)) != 0)
+    return ErrorAt(b.loc, absl::StrCat(name, ": align is ", b.align, ", expected a power of two"));
+  const bool data = b.kind == BufferKind::kConst && static_cast<int64_t>(b.data.size()) != StoredBytes(b);
+  if (data || (b.kind != BufferKind::kConst && !b.data.empty())) {
+    return ErrorAt(b.loc, absl::StrCat(name, ": ", b.data.size(), " bytes of data, ",
+                                       b.kind == BufferKind::kConst ? StoredBytes(b) : 0, " expected"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPlaces(const Graph& graph, const std::string& name, const Buffer& b) {
   if ((b.parent >= 0 && !InTable(graph, b.parent)) || (b.alias >= 0 && !InTable(graph, b.alias))) {
     return ErrorAt(b.loc, absl::StrCat(name, " refers to a buffer that does not exist"));
   }
@@ -22,10 +56,60 @@ absl::Status CheckBuffer(const Graph& graph, const Program& program, const Buffe
     if (!InTable(graph, at->alias) || ++steps > graph.buffers.size())
       return ErrorAt(b.loc, absl::StrCat(name, " takes over its own storage"));
   }
-  if (b.kind == BufferKind::kState && program.FindState(b.symbol) == nullptr) {
-    return ErrorAt(b.loc, absl::StrCat(name, " belongs to state @", b.symbol, ", which is not declared"));
+  if (b.parent >= 0) {
+    const Buffer& parent = graph.buffers[static_cast<size_t>(b.parent)];
+    if (b.parent_at.size() != parent.type.dims.size()) {
+      return ErrorAt(b.loc, absl::StrCat(name, ": its place in %", parent.name, " has ", b.parent_at.size(),
+                                         " numbers for ", parent.type.rank(), " axes"));
+    }
   }
   return absl::OkStatus();
+}
+
+// What the row holds of the interface: the parameter, output or state of that name, and its type. The ring of a param
+// and of an output of each step comes first.
+absl::Status CheckSymbol(const Graph& graph, const Program& program, const std::string& name, const Buffer& b) {
+  const TensorType* type = nullptr;
+  bool each = false;
+  absl::string_view what = "parameter %";
+  if (b.kind == BufferKind::kState) {
+    what = "state @";
+    if (const StateDef* state = program.FindState(b.symbol); state != nullptr) type = &state->type;
+  } else if (b.kind == BufferKind::kOutput) {
+    what = "output %";
+    for (const Output& o : graph.outputs) {
+      if (o.name != b.symbol) continue;
+      type = &o.type;
+      each = o.each_step;
+    }
+  } else if (b.kind == BufferKind::kInput || b.kind == BufferKind::kResident || b.kind == BufferKind::kParam) {
+    for (const GraphParam& p : graph.params) {
+      if (p.name != b.symbol) continue;
+      type = &p.type;
+      each = p.kind == ParamKind::kParam;
+    }
+  } else {
+    return absl::OkStatus();
+  }
+  if (type == nullptr)
+    return ErrorAt(b.loc, absl::StrCat(name, " belongs to ", what, b.symbol, ", which is not declared"));
+  TensorType stored = b.type;
+  if (each && b.ring && !stored.dims.empty()) stored.dims.erase(stored.dims.begin());
+  if (stored == *type) return absl::OkStatus();
+  return ErrorAt(b.loc, absl::StrCat(name, " is ", ToString(b.type), ", ", what, b.symbol, " is ", ToString(*type)));
+}
+
+absl::Status CheckBuffer(const Graph& graph, const Program& program, const Buffer& b) {
+  const std::string name = absl::StrCat("graph @", graph.name, ": buffer %", b.name);
+  AGC_RETURN_IF_ERROR(CheckPlaces(graph, name, b));
+  if (b.alias >= 0) {
+    const Buffer& other = graph.buffers[static_cast<size_t>(b.alias)];
+    if (StoredBytes(b) > StoredBytes(other)) {
+      return ErrorAt(b.loc, absl::StrCat(name, " of ", StoredBytes(b), " bytes takes over %", other.name, " of ",
+                                         StoredBytes(other)));
+    }
+  }
+  return CheckSymbol(graph, program, name, b);
 }
 
 absl::Status CheckRun(const Graph& graph, const Program& program, const Step& step) {
@@ -45,7 +129,7 @@ absl::Status CheckRun(const Graph& graph, const Program& program, const Step& st
   return absl::OkStatus();
 }
 
-absl::Status CheckDispatch(const Program& program, const Step& step) {
+absl::Status CheckDispatch(const Graph& graph, const Program& program, const Step& step) {
   if (step.callee >= program.kernels.size())
     return ErrorAt(step.origin, absl::StrCat("dispatch: shader ", step.callee, " does not exist"));
   const Kernel& kernel = program.kernels[step.callee];
@@ -53,11 +137,31 @@ absl::Status CheckDispatch(const Program& program, const Step& step) {
     return ErrorAt(step.origin, absl::StrCat("dispatch @", kernel.name, ": ", step.args.size(), " buffers are given, ",
                                              kernel.params.size(), " expected"));
   }
-  for (int64_t n : step.groups) {
-    if (n < 1)
-      return ErrorAt(step.origin, absl::StrCat("dispatch @", kernel.name, ": ", n, " workgroups are asked for"));
+  if (step.groups != kernel.groups()) {
+    return ErrorAt(step.origin,
+                   absl::StrCat("dispatch @", kernel.name, ": groups are ", absl::StrJoin(step.groups, ", "),
+                                ", the shader has ", absl::StrJoin(kernel.groups(), ", ")));
+  }
+  for (size_t i = 0; i < step.args.size(); ++i) {
+    const Buffer& b = graph.buffers[static_cast<size_t>(step.args[i])];
+    const KernelParam& p = kernel.params[i];
+    const bool fits =
+        p.linear ? p.type.dtype == b.type.dtype && p.type.elements() == StoredElements(b) : p.type == b.type;
+    if (fits && p.stored == b.stored) continue;
+    return ErrorAt(step.origin, absl::StrCat("dispatch @", kernel.name, ": %", b.name, " is ", ToString(b.type), " of ",
+                                             StoredElements(b), " elements stored as ", Name(b.stored), ", %", p.name,
+                                             " is ", ToString(p.type), " stored as ", Name(p.stored)));
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckCopy(const Graph& graph, const Step& step) {
+  if (step.args.size() != 2) return ErrorAt(step.origin, "copy: takes a source and a destination");
+  const Buffer& from = graph.buffers[static_cast<size_t>(step.args[0])];
+  const Buffer& to = graph.buffers[static_cast<size_t>(step.args[1])];
+  if (StoredBytes(from) == StoredBytes(to) && from.stored == to.stored) return absl::OkStatus();
+  return ErrorAt(step.origin, absl::StrCat("copy: %", from.name, " has ", StoredBytes(from), " bytes, %", to.name,
+                                           " has ", StoredBytes(to)));
 }
 
 absl::Status CheckStep(const Graph& graph, const Program& program, const Step& step) {
@@ -75,9 +179,9 @@ absl::Status CheckStep(const Graph& graph, const Program& program, const Step& s
     case StepKind::kDispatch:
       if (nests)
         return ErrorAt(step.origin, absl::StrCat("dispatch: steps of stage ", Name(program.stage), " run nests"));
-      return CheckDispatch(program, step);
+      return CheckDispatch(graph, program, step);
     case StepKind::kCopy:
-      return step.args.size() == 2 ? absl::OkStatus() : ErrorAt(step.origin, "copy: takes a source and a destination");
+      return CheckCopy(graph, step);
     case StepKind::kFill:
       return step.args.size() == 1 ? absl::OkStatus() : ErrorAt(step.origin, "fill: takes one buffer");
     case StepKind::kBarrier:
@@ -105,8 +209,9 @@ absl::Status VerifyStorage(const Graph& graph, const Program& program) {
   for (const Buffer& b : graph.buffers) {
     if (!names.insert(b.name).second)
       return ErrorAt(b.loc, absl::StrCat("graph @", graph.name, ": buffer %", b.name, " is defined twice"));
-    AGC_RETURN_IF_ERROR(CheckBuffer(graph, program, b));
+    AGC_RETURN_IF_ERROR(CheckLayout(absl::StrCat("graph @", graph.name, ": buffer %", b.name), b));
   }
+  for (const Buffer& b : graph.buffers) AGC_RETURN_IF_ERROR(CheckBuffer(graph, program, b));
   for (const Step& step : graph.steps) AGC_RETURN_IF_ERROR(CheckStep(graph, program, step));
   return absl::OkStatus();
 }

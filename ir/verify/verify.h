@@ -16,18 +16,12 @@ absl::Status Verify(const Program& program);
 absl::Status VerifyGraph(const Graph& graph, const Program& program);  // tensor and primitive
 absl::Status VerifyNest(const Nest& nest);
 absl::Status VerifyKernel(const Kernel& kernel);
+absl::Status VerifyKernelRanges(const Kernel& kernel);  // part of it: declared ranges, and places within extents
 absl::Status VerifyStorage(const Graph& graph, const Program& program);  // nest and later
+// Every index of the kernel, its loop bounds and constants are held by the 32 bits that GLSL computes them in;
+// Unimplemented naming what is not.
+absl::Status VerifyIndexBits(const Kernel& kernel);
 // Shared memory and invocations within the target's limits; ResourceExhausted otherwise.
 absl::Status VerifyLimits(const Kernel& kernel, const Target& target);
-
-// How often each distinct value of a stage is computed on average: windows that overlap compute elements again. 1 where
-// no axis pair enters the stage through one sum only.
-double RecomputeFactor(const Nest& nest, const NestStage& stage);
-
-struct IndexRange {
-  int64_t lo = 0, hi = 0;
-};
-// The values that `index` takes where all `conditions` hold; lo > hi if they never do.
-IndexRange RangeUnder(const ExprPool& pool, ExprId index, absl::Span<const ExprId> conditions);
 
 }  // namespace agc

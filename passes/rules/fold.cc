@@ -2,16 +2,19 @@
 // elements becomes a splat. Ops of class data stay: an iota is cheaper to make than to load, and random bits that
 // depend on a constant key are still meant to be made on the device.
 #include <algorithm>
+#include <limits>
 #include <memory>
 
 #include "ir/build.h"
 #include "ir/eval/graph_eval.h"
+#include "ir/lowering.h"
 #include "passes/rules/rules.h"
 
 namespace agc {
 namespace {
 
 constexpr int64_t kMaxBytes = 64 << 10;
+constexpr double kMaxSteps = 1 << 25;              // elements that the evaluator of a fold may visit
 constexpr int64_t kMaxUniform = int64_t{1} << 24;  // elements looked at to find that an empty reduction is uniform
 
 bool IsConstant(const Op& op) { return op.def == &ConstantOp(); }
@@ -66,7 +69,8 @@ struct Operands {
   bool constant = true;  // or without elements
   bool splats = true;
   bool empty = false;  // one has no elements
-  int64_t bytes = 0, most = 0;
+  int64_t bytes = 0;   // as they are kept: a splat takes none
+  int64_t most = 0;    // of one operand, as the evaluator holds it: a splat is filled in
 };
 
 Operands Look(const Rule& r) {
@@ -76,9 +80,9 @@ Operands Look(const Rule& r) {
     all.constant &= IsConstant(op) || IsEmpty(op);
     all.splats &= Splat(r, static_cast<int>(k)).has_value();
     all.empty |= IsEmpty(op);
-    if (!IsConstant(op) || Splat(r, static_cast<int>(k)).has_value()) continue;
-    all.bytes += op.type().bytes();
+    if (!IsConstant(op)) continue;
     all.most = std::max(all.most, op.type().bytes());
+    if (!Splat(r, static_cast<int>(k)).has_value()) all.bytes += op.type().bytes();
   }
   return all;
 }
@@ -86,10 +90,26 @@ Operands Look(const Rule& r) {
 // What the fold may cost: the operands are read, the result is kept; a view of constants may not be larger than they
 // are.
 bool Affordable(const Rule& r, const Operands& operands) {
-  if (operands.empty) return r.op.type().elements() <= kMaxUniform;
+  if (operands.empty) return r.op.type().elements() <= kMaxUniform && operands.most <= 8 * kMaxUniform;
   const int64_t bytes = r.op.type().bytes();
   return bytes <= kMaxBytes && operands.most <= kMaxBytes &&
          (r.op.def->cls != OpClass::kView || bytes <= operands.bytes);
+}
+
+// Elements of all stages and stores of the op's nest.
+double StepsOf(const Graph& graph, OpId id) {
+  const std::vector<ValueRef> outputs = {{id, 0}};
+  const absl::StatusOr<LoweredNest> low = LowerToNest(graph, outputs, [&](OpId op) { return op == id; });
+  if (!low.ok()) return std::numeric_limits<double>::infinity();
+  const Nest& nest = low->nest;
+  double steps = static_cast<double>(graph.op(id).type().elements());
+  for (const NestStage& stage : nest.stages) {
+    double elements = 1;
+    for (VarId v : stage.over) elements *= static_cast<double>(nest.extent(v));
+    for (VarId v : nest.components[stage.first_component].axes) elements *= static_cast<double>(nest.extent(v));
+    steps += elements;
+  }
+  return steps;
 }
 
 template <EvalMode kMode>
@@ -102,7 +122,7 @@ Value FoldConstant(Rule& r) {
   if (!scalar && !Affordable(r, operands)) return {};
   Graph graph;
   const absl::StatusOr<OpId> id = Isolate(r, scalar, graph);
-  if (!id.ok()) return {};
+  if (!id.ok() || StepsOf(graph, *id) > kMaxSteps) return {};
   const absl::StatusOr<HostTensor> value = Evaluate(graph, *id, kMode);
   if (!value.ok()) return {};  // it fails where it runs, with its own message
   Literal literal = ToLiteral(*value);

@@ -15,7 +15,13 @@ Value Neutral(Rule& r, double value) {
 
 Value AddZero(Rule& r) { return Neutral(r, 0); }
 Value MulOne(Rule& r) { return Neutral(r, 1); }
-Value SubZero(Rule& r) { return OtherIf(r, 1, 0); }
+
+// x - (+0) is x for every x; x - (-0) is x + 0, which turns -0 into 0.
+Value SubZero(Rule& r) {
+  const std::optional<Scalar> splat = Splat(r, 1);
+  return splat.has_value() && splat->bits == 0 ? r.x[0] : Value();
+}
+
 Value DivOne(Rule& r) { return OtherIf(r, 1, 1); }
 
 // x and true = x, x and false = false; the other way round for or, whose neutral element is false.

@@ -66,11 +66,14 @@ int64_t CombineBytes(const Nest& nest, int64_t threads, const Target& target) {
   int64_t bytes = 0;
   for (const NestStage& stage : nest.stages) {
     if (stage.kind == StageKind::kMap) continue;
+    bool shuffle = CombinesByShuffle(target, threads);
+    int64_t element = 0;
     for (int c = 0; c < stage.combiner->components; ++c) {
       const DType dtype = nest.components[stage.first_component + static_cast<uint32_t>(c)].dtype;
-      const bool shuffle = CombinesByShuffle(target, threads);
-      bytes += SizeOf(dtype) * (threads / kCombineGroup + (shuffle ? 0 : threads));
+      shuffle = shuffle && Shuffles(dtype);
+      element += std::max<int64_t>(SizeOf(dtype), 4);
     }
+    bytes += element * (threads / kCombineGroup + (shuffle ? 0 : threads));
   }
   return bytes;
 }

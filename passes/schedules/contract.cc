@@ -33,6 +33,9 @@ absl::Status Legal(const Nest& nest, const Schedule& s, const Target& target) {
     return absl::InvalidArgumentError(
         absl::StrCat(nest.name, ": split is ", s.Int("split", 1), ", expected 1 or more"));
   const ContractShape shape = ShapeOf(nest);
+  if (s.Int("taps", 0) != 0 && !shape.k.empty() && nest.extent(shape.k.back()) > kMaxTaps)
+    return absl::InvalidArgumentError(absl::StrCat(nest.name, ": ", nest.extent(shape.k.back()),
+                                                   " taps to be written out, expected ", kMaxTaps, " at most"));
   const int64_t mt = (Extent(nest, shape.m) + tm - 1) / tm, z = Extent(nest, shape.batch) * s.Int("split", 1);
   if (mt > target.max_groups_y || z > target.max_groups_z) {
     return absl::ResourceExhaustedError(absl::StrCat(nest.name, ": ", mt, " x ", z,

@@ -9,6 +9,7 @@
 #include "ir/kernel.h"
 #include "ir/nest.h"
 #include "ir/target.h"
+#include "passes/pass.h"
 
 namespace agc {
 
@@ -49,5 +50,9 @@ struct ScheduleFamily {
 extern const ScheduleFamily kPointwiseFamily, kRowsFamily, kContractFamily, kTilesFamily;
 absl::Span<const ScheduleFamily* const> ScheduleFamilies();  // in order of preference
 const ScheduleFamily* FindFamily(absl::string_view name);    // nullptr if unknown
+
+// Whether a schedule that a text may have given can be built: the family exists, fits the nest, has these parameters,
+// and they are legal on the target and, where results are portable, in order.
+absl::Status CheckSchedule(const Nest& nest, const Target& target, Numerics numerics);
 
 }  // namespace agc

@@ -102,7 +102,9 @@ bool ReadsStagesPlainly(const Nest& nest) {
     if (!std::all_of(stage.values.begin(), stage.values.end(), plain) || (stage.when.valid() && !plain(stage.when)))
       return false;
   }
-  return std::all_of(nest.stores.begin(), nest.stores.end(), [&](const NestStore& s) { return plain(s.value); });
+  return std::all_of(nest.stores.begin(), nest.stores.end(), [&](const NestStore& s) {
+    return plain(s.value) && std::all_of(s.index.begin(), s.index.end(), plain);
+  });
 }
 
 std::vector<const NestStore*> StoresOf(const Nest& nest) {
@@ -221,6 +223,9 @@ Expr LiveElements(const Nest& nest, const NestStage& stage) {
     if (!cond.is(ExprKind::kAlu) || ScalarOps()[cond.node().ref].name != "lt" || !otherwise.IsConst()) return {};
     const Expr number = cond.arg(0), end = cond.arg(1);
     if (!number.is(ExprKind::kFromIndex) || !(number.arg(0) == nest.pool->Var(stage.over[0]))) return {};
+    // Numbers of elements wrap where the dtype does not hold them, and so would the bound n of the loop's end.
+    const int64_t n = nest.extent(stage.over[0]);
+    if (Scalar::Int(end.dtype(), n).i() != n) return {};
     const std::vector<VarId> vars = FreeVars(end);
     if (std::find(vars.begin(), vars.end(), stage.over[0]) != vars.end()) return {};
     const Scalar identity = stage.combiner->identity(static_cast<int>(c), otherwise.dtype());

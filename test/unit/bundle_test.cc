@@ -42,6 +42,12 @@ std::vector<uint32_t> Words(uint32_t binding = 1) {
           binding};
 }
 
+// OpVariable of a storage class, after whose type nobody looks.
+void AddVariable(Bundle& b, uint32_t storage_class) {
+  const uint32_t words[] = {(4 << 16) | 59, 2, 9, storage_class};
+  b.kernels[0].spirv.insert(b.kernels[0].spirv.end(), std::begin(words), std::end(words));
+}
+
 Bundle Example() {
   Bundle b;
   b.module_name = "mlp";
@@ -201,6 +207,24 @@ TEST(Bundle, RefusesInconsistency) {
        [](Bundle& b) {
          b.kernels[0].local_size = {16, 1, 1};
        }},
+      {"does not say its workgroup size in literals",  // LocalSizeId
+       [](Bundle& b) {
+         b.kernels[0].spirv[12] = (6 << 16) | 331;
+         b.kernels[0].spirv[14] = 38;
+       }},
+      {"does not say its workgroup size in literals",  // the built-in WorkgroupSize
+       [](Bundle& b) {
+         b.kernels[0].spirv[20] = 11;
+         b.kernels[0].spirv[21] = 25;
+       }},
+      {"resources that are no storage buffers", [](Bundle& b) { AddVariable(b, 2); }},
+      {"resources that are no storage buffers", [](Bundle& b) { AddVariable(b, 12); }},  // of no struct
+      {"reads push constants, and none are declared", [](Bundle& b) { AddVariable(b, 9); }},
+      {"1025 arguments, at most 1024",
+       [&](Bundle& b) {
+         FlatStep& step = entry(b).plan.steps[0];
+         step.args.resize(1025, step.args[0]);
+       }},
       {"no variants", [](Bundle& b) { b.variants.clear(); }},
       {"two entries are named step", [](Bundle& b) { b.variants[0].entries.push_back(b.variants[0].entries[0]); }},
       {"input x: no buffer 77", [&](Bundle& b) { entry(b).inputs[0].buffer = 77; }},
@@ -248,6 +272,15 @@ TEST(Bundle, HeaderMessages) {
   bytes[4] = 9;
   EXPECT_THAT(Read(bytes).message(), HasSubstr("version 9, this runtime reads version 1"));
   EXPECT_THAT(Read({}).message(), HasSubstr("file of 0 bytes"));
+}
+
+// A string that many steps name is in the file once; copied for each, it would be 300 MB.
+TEST(Bundle, RefusesManifestsThatStandForMore) {
+  Bundle b = Example();
+  const FlatStep barrier = {.kind = StepKind::kBarrier, .label = std::string(1 << 16, 'x')};
+  std::vector<FlatStep>& steps = b.variants[0].entries[0].plan.steps;
+  steps.insert(steps.end(), 5000, barrier);
+  EXPECT_THAT(Read(WriteBundle(b)).message(), HasSubstr("stands for far more"));
 }
 
 TEST(SpirvScan, Facts) {

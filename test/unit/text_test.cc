@@ -12,6 +12,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "ir/op_def.h"
+#include "ir/range.h"
+#include "ir/recompute.h"
 #include "ir/verify/verify.h"
 
 namespace agc {

@@ -1,23 +1,20 @@
-// Interval analysis of indices under guards: a condition 0 <= g < n bounds e by the range of e - k*g plus k*[0, n-1].
+// A condition 0 <= g < n bounds e by the range of e - k*g plus k*[0, n-1].
+#include "ir/range.h"
+
 #include <algorithm>
-#include <limits>
 #include <utility>
 #include <vector>
 
-#include "ir/base/integers.h"
-#include "ir/verify/verify.h"
+#include "absl/container/flat_hash_map.h"
+#include "ir/index_math.h"
 
 namespace agc {
 namespace {
-
-constexpr int64_t kFar = std::numeric_limits<int64_t>::max() / 4;
 
 struct Condition {
   ExprId index = {};
   int64_t lo = 0, hi = 0;
 };
-
-int64_t Clamped(__int128 v) { return static_cast<int64_t>(std::clamp<__int128>(v, -kFar, kFar)); }
 
 // A sum of atoms times constants.
 struct Linear {
@@ -39,17 +36,10 @@ Linear LinearOf(const ExprPool& pool, ExprId e) {
   return sum;
 }
 
-int64_t CoefOf(const Linear& sum, ExprId atom) {
-  for (const auto& [a, c] : sum.terms) {
-    if (a == atom) return c;
-  }
-  return 0;
-}
-
 void Add(IndexRange& r, __int128 coef, IndexRange x) {
   const __int128 a = coef * x.lo, b = coef * x.hi;
-  r.lo = Clamped(r.lo + std::min(a, b));
-  r.hi = Clamped(r.hi + std::max(a, b));
+  r.lo = SaturatedIndex(r.lo + std::min(a, b));
+  r.hi = SaturatedIndex(r.hi + std::max(a, b));
 }
 
 class Analysis {
@@ -58,11 +48,13 @@ class Analysis {
     for (ExprId c : conditions) Collect(c);
   }
 
-  IndexRange Of(ExprId e) const {
+  IndexRange Of(ExprId e) {
+    if (const auto it = known_.find(e); it != known_.end()) return it->second;
     IndexRange r = Plain(e);
     const ExprNode& n = pool_.node(e);
     r = {std::max(r.lo, n.lo), std::min(r.hi, n.hi)};
     for (const Condition& c : conditions_) Tighten(e, c, r);
+    known_.emplace(e, r);
     return r;
   }
 
@@ -73,11 +65,11 @@ class Analysis {
       for (ExprId arg : n.args) Collect(arg);
     }
     if (n.kind == ExprKind::kInRange) conditions_.push_back({n.args[0], 0, n.payload - 1});
-    if (n.kind == ExprKind::kNonNeg) conditions_.push_back({n.args[0], 0, kFar});
+    if (n.kind == ExprKind::kNonNeg) conditions_.push_back({n.args[0], 0, kMaxIndex});
     if (n.kind == ExprKind::kEqZero) conditions_.push_back({n.args[0], 0, 0});
   }
 
-  IndexRange Plain(ExprId e) const {
+  IndexRange Plain(ExprId e) {
     const ExprNode& n = pool_.node(e);
     switch (n.kind) {
       case ExprKind::kLin: {
@@ -112,14 +104,14 @@ class Analysis {
     const Linear x = LinearOf(pool_, e), g = LinearOf(pool_, c.index);
     int64_t before = 0;
     for (const auto& [atom, coef] : g.terms) {
-      const int64_t mine = CoefOf(x, atom);
+      const int64_t mine = CoefficientOf(x.terms, atom);
       if (mine == 0 || mine % coef != 0 || mine / coef == before) continue;
       const int64_t k = before = mine / coef;
       IndexRange rest{x.constant, x.constant};
       Add(rest, -static_cast<__int128>(k), {g.constant, g.constant});
-      for (const auto& [a, v] : x.terms) Add(rest, v - static_cast<__int128>(k) * CoefOf(g, a), Node(a));
+      for (const auto& [a, v] : x.terms) Add(rest, v - static_cast<__int128>(k) * CoefficientOf(g.terms, a), Node(a));
       for (const auto& [a, v] : g.terms) {
-        if (CoefOf(x, a) == 0) Add(rest, -static_cast<__int128>(k) * v, Node(a));
+        if (CoefficientOf(x.terms, a) == 0) Add(rest, -static_cast<__int128>(k) * v, Node(a));
       }
       Add(rest, k, {c.lo, c.hi});
       r = {std::max(r.lo, rest.lo), std::min(r.hi, rest.hi)};
@@ -129,6 +121,7 @@ class Analysis {
 
   const ExprPool& pool_;
   std::vector<Condition> conditions_ = {};
+  absl::flat_hash_map<ExprId, IndexRange> known_ = {};  // parts are shared, and nested ones would be visited again
 };
 
 }  // namespace
