@@ -229,7 +229,7 @@ absl::StatusOr<int> Run(const Flags& flags) {
   AGC_ASSIGN_OR_RETURN(Subject subject, SubjectOf(std::move(model), device, flags));
   AGC_ASSIGN_OR_RETURN(rt::Session session, LoadSession(device, Bundle(subject.bundle).bytes(), trusted));
   AGC_ASSIGN_OR_RETURN(const rt::Entry* entry, EntryOf(session.entries(), flags.Text("entry")));
-  Setting setting{.device = device, .options = CompileOptionsOf(flags), .entry = entry->name};
+  Setting setting{.device = device, .options = subject.options, .entry = entry->name};
   AGC_ASSIGN_OR_RETURN(setting.target, ParseTarget(device.target()));
   AGC_ASSIGN_OR_RETURN(setting.given, ValuesFor(flags, *entry));
   AGC_ASSIGN_OR_RETURN(setting.states, StartOfStates(subject, session, flags));

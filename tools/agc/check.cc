@@ -160,7 +160,7 @@ absl::StatusOr<int> Run(const Flags& flags) {
   AGC_ASSIGN_OR_RETURN(rt::Session session, LoadSession(device, Bundle(subject.bundle).bytes(), trusted));
   AGC_ASSIGN_OR_RETURN(const rt::Entry* entry, EntryOf(session.entries(), flags.Text("entry")));
   AGC_RETURN_IF_ERROR(CheckInterface(*entry, subject.reference));
-  Setting setting{.device = device, .options = CompileOptionsOf(flags), .entry = entry->name};
+  Setting setting{.device = device, .options = subject.options, .entry = entry->name};
   AGC_ASSIGN_OR_RETURN(setting.target, ParseTarget(device.target()));
   AGC_ASSIGN_OR_RETURN(setting.given, GivenValues(flags, *entry, 1));
   AGC_ASSIGN_OR_RETURN(setting.states, StartOfStates(subject, session, flags));

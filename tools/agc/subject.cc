@@ -11,6 +11,7 @@ namespace agc::tool {
 
 absl::StatusOr<Subject> SubjectOf(Model model, const rt::Device& device, const Flags& flags) {
   Subject s;
+  s.options = CompileOptionsOf(flags);
   if (model.is_bundle) {
     if (model.bundle.ir_text.empty()) {
       return absl::FailedPreconditionError(absl::StrCat(
@@ -18,16 +19,17 @@ absl::StatusOr<Subject> SubjectOf(Model model, const rt::Device& device, const F
     }
     AGC_ASSIGN_OR_RETURN(s.program, Parse(model.bundle.ir_text, absl::StrCat(model.path, " (module)")));
     s.bundle = std::move(model.bundle);
+    s.options = WithOptionsOf(s.bundle.ir_text, s.options);
   } else {
     s.program = std::move(model.program);
     AGC_ASSIGN_OR_RETURN(const Target target, ParseTarget(device.target()));
-    AGC_ASSIGN_OR_RETURN(s.bundle, CompileProgram(Clone(s.program), target, CompileOptionsOf(flags)));
+    AGC_ASSIGN_OR_RETURN(s.bundle, CompileProgram(Clone(s.program), target, s.options));
   }
   if (s.program.stage > Stage::kPrimitive) {
     return absl::InvalidArgumentError(absl::StrCat(model.path, ": the module is at stage ", Name(s.program.stage),
                                                    ", one at stage tensor or primitive is needed"));
   }
-  AGC_ASSIGN_OR_RETURN(s.reference, ReferenceOf(s.program));
+  AGC_ASSIGN_OR_RETURN(s.reference, ReferenceOf(s.program, s.options));
   return s;
 }
 

@@ -15,6 +15,7 @@ struct Subject {
   Program program = {};  // as written
   Program reference = {};
   rt::Bundle bundle = {};
+  CompileOptions options = {};  // the bundle's own, where it was read from a file
 };
 
 // Errors: a bundle without module text, a module beyond stage primitive, and those of compiling.
