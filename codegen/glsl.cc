@@ -95,6 +95,7 @@ class Printer {
       absl::StrAppend(&out, "shared ", expr_.Type(a.dtype), " ", GlslName(a.name),
                       a.extents.empty() ? "" : absl::StrCat("[", Elements(a), "]"), ";\n");
     }
+    if (counts_arrivals_) absl::StrAppend(&out, "shared uint agc_arrived;\n");
     return out;
   }
 
@@ -128,12 +129,12 @@ class Printer {
                                                                                                   : "");
       if (abi_ == GlslAbi::kBindings) {
         absl::StrAppend(&out, "layout(set = 0, binding = ", i, ", std430) ", qualifiers, "buffer Buffer", i, " { ",
-                        expr_.Stored(p), " ", GlslName(p.name), "[]; };\n");
+                        expr_.Stored(i), " ", GlslName(p.name), "[]; };\n");
         continue;
       }
       const std::string type = absl::StrCat("Ref", i);
       absl::StrAppend(&out, "layout(buffer_reference, std430, buffer_reference_align = 16) ", qualifiers, "buffer ",
-                      type, " { ", expr_.Stored(p), " v[]; };\n");
+                      type, " { ", expr_.Stored(i), " v[]; };\n");
       absl::StrAppend(&push, " ", type, " ", GlslName(p.name), ";");
     }
     if (abi_ == GlslAbi::kAddresses)
@@ -182,12 +183,14 @@ class Printer {
 
   void Store(const Stmt& s) {
     const DType dtype = kernel_.pool->node(s.value).dtype;
-    const std::string value = expr_.Print(s.value);
-    std::string store =
-        s.to_alloc ? absl::StrCat(expr_.AllocElement(s.target, s.index), " = ", value, ";")
-                   : expr_.Store(s.target, s.index[0], expr_.Convert(value, dtype, kernel_.params[s.target].stored));
+    const bool wide = !s.to_alloc && kernel_.pool->node(s.value).lanes > 1;
+    std::string store = wide ? expr_.StoreVector(s.target, s.index[0], s.value)
+                        : s.to_alloc
+                            ? absl::StrCat(expr_.AllocElement(s.target, s.index), " = ", expr_.Print(s.value), ";")
+                            : expr_.Store(s.target, s.index[0],
+                                          expr_.Convert(expr_.Print(s.value), dtype, kernel_.params[s.target].stored));
     if (s.guard.valid()) {
-      const bool several = !s.to_alloc && kernel_.params[s.target].packed;
+      const bool several = wide || (!s.to_alloc && kernel_.params[s.target].packed);
       store = absl::StrCat("if (", expr_.Print(s.guard), ") ", several ? absl::StrCat("{ ", store, " }") : store);
     }
     Line(store);
@@ -198,6 +201,22 @@ class Printer {
     if (a.space == AllocSpace::kRegister)
       Line(absl::StrCat(expr_.Type(a.dtype), " ", GlslName(a.name),
                         a.extents.empty() ? "" : absl::StrCat("[", Elements(a), "]"), ";"));
+  }
+
+  // What the workgroup wrote is made visible before it counts itself; the last one sees what all of them wrote.
+  absl::Status IfLast(const Stmt& s) {
+    const std::string counter = expr_.Element(s.target, expr_.Print(s.index[0])), count = expr_.Print(s.count);
+    counts_arrivals_ = true;
+    Line("memoryBarrierBuffer();");
+    Line("barrier();");
+    Line(absl::StrCat("if (gl_LocalInvocationIndex == 0u) agc_arrived = atomicAdd(", counter, ", 1u) + 1u;"));
+    Line("barrier();");
+    Open(absl::StrCat("if (agc_arrived == ", count, ")"));
+    Line("memoryBarrierBuffer();");
+    Line(absl::StrCat("if (gl_LocalInvocationIndex == 0u) ", counter, " = 0u;"));
+    AGC_RETURN_IF_ERROR(Block(s.body));
+    Close();
+    return absl::OkStatus();
   }
 
   void Lanes(const Stmt& s) {
@@ -220,7 +239,7 @@ class Printer {
         return If(s);
       case StmtKind::kLet: {
         const VarInfo& v = kernel_.pool->var(s.var);
-        Line(absl::StrCat(expr_.Type(v.dtype), " ", GlslName(v.name), " = ", expr_.Print(s.value), ";"));
+        Line(absl::StrCat(expr_.Type(v.dtype, v.lanes), " ", GlslName(v.name), " = ", expr_.Print(s.value), ";"));
         return absl::OkStatus();
       }
       case StmtKind::kAlloc:
@@ -239,8 +258,9 @@ class Printer {
       case StmtKind::kRegion:
         Line(absl::StrCat("// ", s.label, s.loc.line != 0 ? absl::StrCat(": ", ToString(s.loc)) : ""));
         return Block(s.body);
-      case StmtKind::kAtomic:
       case StmtKind::kIfLast:
+        return IfLast(s);
+      case StmtKind::kAtomic:
       case StmtKind::kTile:
         break;
     }
@@ -253,6 +273,7 @@ class Printer {
   std::set<DType> dtypes_;
   std::string body_ = {}, group_ = {};
   int indent_ = 1;
+  bool counts_arrivals_ = false;  // printed so far
 };
 
 }  // namespace

@@ -16,6 +16,7 @@ namespace agc {
 struct ScratchBuffer {
   std::string name = {};
   TensorType type = {};
+  bool counter = false;  // holds 0 before and after every run of its kernel
 };
 struct BuiltKernel {
   Kernel kernel;
