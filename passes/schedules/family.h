@@ -47,7 +47,8 @@ struct ScheduleFamily {
   absl::string_view doc = {};
 };
 
-extern const ScheduleFamily kPointwiseFamily, kRowsFamily, kColumnsFamily, kContractFamily, kTilesFamily;
+extern const ScheduleFamily kPointwiseFamily, kTransposeFamily, kRowsFamily, kColumnsFamily, kContractFamily,
+    kTilesFamily;
 absl::Span<const ScheduleFamily* const> ScheduleFamilies();  // in order of preference
 const ScheduleFamily* FindFamily(absl::string_view name);    // nullptr if unknown
 
