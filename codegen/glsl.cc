@@ -22,7 +22,7 @@ class Printer {
         names_(kernel),
         expr_(kernel, names_, Accesses()),
         dtypes_(DTypesOf(kernel)),
-        wide_(WideExprs(*kernel.pool)) {}
+        no_words_(LanesOfNoWords(*kernel.pool)) {}
 
   absl::StatusOr<std::string> Print() {
     AGC_RETURN_IF_ERROR(VerifyIndexBits(kernel_));
@@ -108,6 +108,7 @@ class Printer {
       absl::StrAppend(&out, "shared ", expr_.Type(a.dtype), " ", names_.alloc(i),
                       a.extents.empty() ? "" : absl::StrCat("[", Elements(a), "]"), ";\n");
     }
+    if (counts_arrivals_) absl::StrAppend(&out, "shared uint agc_arrived;\n");
     return out;
   }
 
@@ -141,12 +142,12 @@ class Printer {
                                                                                                   : "");
       if (abi_ == GlslAbi::kBindings) {
         absl::StrAppend(&out, "layout(set = 0, binding = ", i, ", std430) ", qualifiers, "buffer Buffer", i, " { ",
-                        expr_.Stored(p), " ", names_.param(i), "[]; };\n");
+                        expr_.Stored(i), " ", names_.param(i), "[]; };\n");
         continue;
       }
       const std::string type = absl::StrCat("Ref", i);
       absl::StrAppend(&out, "layout(buffer_reference, std430, buffer_reference_align = 16) ", qualifiers, "buffer ",
-                      type, " { ", expr_.Stored(p), " v[]; };\n");
+                      type, " { ", expr_.Stored(i), " v[]; };\n");
       absl::StrAppend(&push, " ", type, " ", names_.param(i), ";");
     }
     if (abi_ == GlslAbi::kAddresses)
@@ -207,12 +208,14 @@ class Printer {
 
   void Store(const Stmt& s) {
     const DType dtype = kernel_.pool->node(s.value).dtype;
-    const std::string value = expr_.Print(s.value);
-    std::string store =
-        s.to_alloc ? absl::StrCat(expr_.AllocElement(s.target, s.index), " = ", value, ";")
-                   : expr_.Store(s.target, s.index[0], expr_.Convert(value, dtype, kernel_.params[s.target].stored));
+    const bool wide = !s.to_alloc && kernel_.pool->node(s.value).lanes > 1;
+    std::string store = wide ? expr_.StoreVector(s.target, s.index[0], s.value)
+                        : s.to_alloc
+                            ? absl::StrCat(expr_.AllocElement(s.target, s.index), " = ", expr_.Print(s.value), ";")
+                            : expr_.Store(s.target, s.index[0],
+                                          expr_.Convert(expr_.Print(s.value), dtype, kernel_.params[s.target].stored));
     if (s.guard.valid()) {
-      const bool several = !s.to_alloc && kernel_.params[s.target].packed;
+      const bool several = wide || (!s.to_alloc && kernel_.params[s.target].packed);
       store = absl::StrCat("if (", expr_.Print(s.guard), ") ", several ? absl::StrCat("{ ", store, " }") : store);
     }
     Line(store);
@@ -223,6 +226,22 @@ class Printer {
     if (a.space == AllocSpace::kRegister)
       Line(absl::StrCat(expr_.Type(a.dtype), " ", names_.DeclareAlloc(s.target),
                         a.extents.empty() ? "" : absl::StrCat("[", Elements(a), "]"), ";"));
+  }
+
+  // What the workgroup wrote is made visible before it counts itself; the last one sees what all of them wrote.
+  absl::Status IfLast(const Stmt& s) {
+    const std::string counter = expr_.Element(s.target, expr_.Print(s.index[0])), count = expr_.Print(s.count);
+    counts_arrivals_ = true;
+    Line("memoryBarrierBuffer();");
+    Line("barrier();");
+    Line(absl::StrCat("if (gl_LocalInvocationIndex == 0u) agc_arrived = atomicAdd(", counter, ", 1u) + 1u;"));
+    Line("barrier();");
+    Open(absl::StrCat("if (agc_arrived == ", count, ")"));
+    Line("memoryBarrierBuffer();");
+    Line(absl::StrCat("if (gl_LocalInvocationIndex == 0u) ", counter, " = 0u;"));
+    AGC_RETURN_IF_ERROR(Block(s.body));
+    Close();
+    return absl::OkStatus();
   }
 
   void Lanes(const Stmt& s) {
@@ -243,26 +262,30 @@ class Printer {
                    absl::StatusCode::kUnimplemented);
   }
 
-  // Values of several lanes are neither declared, loaded nor stored yet.
-  bool HasLanes(const Stmt& s) const {
+  // Values of several lanes have a spelling where they are words in buffers and registers.
+  bool HasOtherLanes(const Stmt& s) const {
     for (ExprId id : ExprsOf(s)) {
-      if (wide_[id.index]) return true;
+      if (no_words_[id.index]) return true;
     }
+    if (s.kind == StmtKind::kStore && s.to_alloc) return kernel_.pool->node(s.value).lanes > 1;
     return s.kind == StmtKind::kAlloc && kernel_.allocs[s.target].lanes > 1;
   }
 
-  // By expression: it or a part of it has several lanes. Arguments come before what they are arguments of.
-  static std::vector<bool> WideExprs(const ExprPool& pool) {
+  // By expression: it or a part of it has several lanes that are no words. Arguments come before what they are
+  // arguments of.
+  static std::vector<bool> LanesOfNoWords(const ExprPool& pool) {
     std::vector<bool> wide(pool.size());
     for (uint32_t i = 0; i < wide.size(); ++i) {
       const ExprNode& n = pool.node({i});
-      wide[i] = n.lanes > 1 || std::any_of(n.args.begin(), n.args.end(), [&](ExprId a) { return wide[a.index]; });
+      const bool word = n.dtype == DType::kF32 || n.dtype == DType::kI32 || n.dtype == DType::kU32;
+      wide[i] =
+          (n.lanes > 1 && !word) || std::any_of(n.args.begin(), n.args.end(), [&](ExprId a) { return wide[a.index]; });
     }
     return wide;
   }
 
   absl::Status Statement(const Stmt& s) {
-    if (HasLanes(s)) return Unspelt(s, "a value of several lanes");
+    if (HasOtherLanes(s)) return Unspelt(s, "a value of several lanes that are no words");
     switch (s.kind) {
       case StmtKind::kFor:
         return For(s);
@@ -270,8 +293,8 @@ class Printer {
         return If(s);
       case StmtKind::kLet: {
         const std::string value = expr_.Print(s.value);
-        Line(
-            absl::StrCat(expr_.Type(kernel_.pool->var(s.var).dtype), " ", names_.DeclareVar(s.var), " = ", value, ";"));
+        const VarInfo& v = kernel_.pool->var(s.var);
+        Line(absl::StrCat(expr_.Type(v.dtype, v.lanes), " ", names_.DeclareVar(s.var), " = ", value, ";"));
         return absl::OkStatus();
       }
       case StmtKind::kAlloc:
@@ -292,10 +315,10 @@ class Printer {
       case StmtKind::kRegion:
         Line(absl::StrCat("// ", s.label, s.loc.line != 0 ? absl::StrCat(": ", ToString(s.loc)) : ""));
         return Block(s.body);
+      case StmtKind::kIfLast:
+        return IfLast(s);
       case StmtKind::kAtomic:
         return Unspelt(s, "atomic");
-      case StmtKind::kIfLast:
-        return Unspelt(s, "if_last");
       case StmtKind::kTile:
         return Unspelt(s, "tile");
     }
@@ -307,10 +330,11 @@ class Printer {
   GlslNames names_;
   GlslExpr expr_;
   std::set<DType> dtypes_;
-  std::vector<bool> wide_;
+  std::vector<bool> no_words_;
   std::string body_ = {}, group_ = {};
   std::array<int64_t, 3> groups_ = {1, 1, 1};  // of the present part
   int indent_ = 1;
+  bool counts_arrivals_ = false;  // printed so far
 };
 
 }  // namespace

@@ -129,7 +129,9 @@ std::string GlslExpr::Convert(absl::string_view text, DType from, DType to) {
   return IsFloat(to) ? ToFloat(std::string(text), from, to) : ToInt(std::string(text), from, to);
 }
 
-std::string GlslExpr::Stored(const KernelParam& p) const {
+std::string GlslExpr::Stored(size_t param) const {
+  const KernelParam& p = kernel_.params[param];
+  if (lanes_[param] > 1) return GlslVector(p.stored, lanes_[param]);
   return p.packed ? "uint" : Pair(p.stored) ? "uvec2" : std::string(GlslStored(p.stored));
 }
 

@@ -38,6 +38,11 @@ absl::string_view GlslStored(DType t) {
   return kTypes[static_cast<int>(t)];
 }
 
+std::string GlslVector(DType t, int lanes) {
+  if (lanes == 1) return std::string(GlslType(t));
+  return absl::StrCat(t == DType::kF32 ? "vec" : t == DType::kI32 ? "ivec" : "uvec", lanes);
+}
+
 std::string GlslConstant(Scalar v) {
   switch (v.dtype) {
     case DType::kBool:
@@ -71,9 +76,32 @@ std::string GlslConstant(Scalar v) {
   }
 }
 
+namespace {
+void FindLanes(const Kernel& kernel, const std::vector<Stmt>& body, std::vector<int>& lanes) {
+  for (const Stmt& s : body) {
+    if (s.kind == StmtKind::kStore && !s.to_alloc)
+      lanes[s.target] = std::max<int>(lanes[s.target], kernel.pool->node(s.value).lanes);
+    for (ExprId id : ExprsOf(s)) {
+      for (Expr e : PostOrder(kernel.pool->at(id))) {
+        if (e.is(ExprKind::kLoad)) lanes[e.node().ref] = std::max(lanes[e.node().ref], e.lanes());
+      }
+    }
+    FindLanes(kernel, s.body, lanes);
+    FindLanes(kernel, s.otherwise, lanes);
+  }
+}
+}  // namespace
+
+GlslExpr::GlslExpr(const Kernel& kernel, const GlslNames& names, std::vector<std::string> access)
+    : kernel_(kernel), names_(names), access_(std::move(access)), lanes_(kernel.params.size(), 1) {
+  for (const KernelPart& part : kernel.parts) FindLanes(kernel, part.body, lanes_);
+}
+
 std::string GlslExpr::Atom(ExprId id) { return Wrapped(Print(id)); }
 
-std::string GlslExpr::Type(DType t) const { return Pair(t) ? "uvec2" : std::string(GlslType(t)); }
+std::string GlslExpr::Type(DType t, int lanes) const {
+  return Pair(t) ? "uvec2" : lanes > 1 ? GlslVector(t, lanes) : std::string(GlslType(t));
+}
 
 std::string GlslExpr::Constant(Scalar v) const {
   if (!Pair(v.dtype)) return GlslConstant(v);
@@ -81,7 +109,30 @@ std::string GlslExpr::Constant(Scalar v) const {
 }
 
 std::string GlslExpr::Element(uint32_t param, absl::string_view index) const {
-  return absl::StrCat(access_[param], "[", index, "]");
+  const int lanes = lanes_[param];
+  if (lanes == 1) return absl::StrCat(access_[param], "[", index, "]");
+  const std::string i = Wrapped(std::string(index));
+  return absl::StrCat(access_[param], "[", i, " / ", lanes, "u][", i, " % ", lanes, "u]");
+}
+
+std::string GlslExpr::LoadVector(uint32_t param, ExprId index, int lanes) {
+  if (lanes == lanes_[param]) return absl::StrCat(access_[param], "[", Atom(index), " / ", lanes, "u]");
+  std::string all;
+  for (int j = 0; j < lanes; ++j)
+    absl::StrAppend(&all, j == 0 ? "" : ", ", Element(param, absl::StrCat(Print(index), " + ", j, "u")));
+  return absl::StrCat(GlslVector(kernel_.params[param].stored, lanes), "(", all, ")");
+}
+
+std::string GlslExpr::StoreVector(uint32_t param, ExprId index, ExprId value) {
+  const ExprNode& n = kernel_.pool->node(value);
+  if (n.lanes == lanes_[param])
+    return absl::StrCat(access_[param], "[", Atom(index), " / ", lanes_[param], "u] = ", Print(value), ";");
+  std::string all;
+  for (int j = 0; j < n.lanes; ++j) {
+    const std::string place = Element(param, absl::StrCat(Print(index), " + ", j, "u"));
+    absl::StrAppend(&all, j == 0 ? "" : " ", place, " = ", Print(Lane(kernel_.pool->at(value), j).id), ";");
+  }
+  return all;
 }
 
 std::string GlslExpr::AllocElement(uint32_t alloc, const std::vector<ExprId>& index) {
@@ -202,10 +253,12 @@ std::string GlslExpr::Print(ExprId id) {
       return all;
     }
     case ExprKind::kLoad: {
-      const std::string value = Convert(Load(n.ref, n.args[0]), kernel_.params[n.ref].stored, n.dtype);
+      const std::string value = n.lanes > 1 ? LoadVector(n.ref, n.args[0], n.lanes)
+                                            : Convert(Load(n.ref, n.args[0]), kernel_.params[n.ref].stored, n.dtype);
       const ExprNode& guard = kernel_.pool->node(n.args.back());
       if (guard.kind == ExprKind::kConst && guard.payload == 1) return value;
-      return absl::StrCat(Atom(n.args.back()), " ? ", Wrapped(value), " : ", Constant(Scalar::Of(n.dtype, 0)));
+      return absl::StrCat(Atom(n.args.back()), " ? ", Wrapped(value), " : ",
+                          n.lanes > 1 ? absl::StrCat(Type(n.dtype, n.lanes), "(0)") : Constant(Scalar::Of(n.dtype, 0)));
     }
     case ExprKind::kAllocLoad:
       return AllocElement(n.ref, {n.args.begin(), n.args.end()});
@@ -225,7 +278,7 @@ std::string GlslExpr::Print(ExprId id) {
     case ExprKind::kVec: {
       std::string all;
       for (ExprId a : n.args) absl::StrAppend(&all, all.empty() ? "" : ", ", Print(a));
-      return absl::StrCat(n.dtype == DType::kF32 ? "vec" : "uvec", n.lanes, "(", all, ")");
+      return absl::StrCat(GlslVector(n.dtype, n.lanes), "(", all, ")");
     }
     case ExprKind::kStage:
       return "";

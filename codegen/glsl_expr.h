@@ -8,25 +8,27 @@
 
 namespace agc {
 
-absl::string_view GlslType(DType value);      // of a value in a register: u8 is uint, f16 is float, index is uint
-absl::string_view GlslStored(DType element);  // of a buffer element: bool is uint8_t
+absl::string_view GlslType(DType value);         // of a value in a register: u8 is uint, f16 is float, index is uint
+absl::string_view GlslStored(DType element);     // of a buffer element: bool is uint8_t
+std::string GlslVector(DType value, int lanes);  // of words: vec4, or float for one lane
 std::string GlslConstant(Scalar value);
 std::string Wrapped(std::string text);  // in parentheses unless it is a name, a literal or a call
 
 class GlslExpr {
  public:
   // `access` is how buffer parameters are reached: "x0" or "push.x0.v".
-  GlslExpr(const Kernel& kernel, const GlslNames& names, std::vector<std::string> access)
-      : kernel_(kernel), names_(names), access_(std::move(access)) {}
+  GlslExpr(const Kernel& kernel, const GlslNames& names, std::vector<std::string> access);
 
   std::string Print(ExprId id);
   std::string Convert(absl::string_view text, DType from, DType to);
   std::string Bitcast(absl::string_view text, DType from, DType to);  // dtypes of the same size
-  std::string Type(DType value) const;                                // of a value in a register
+  std::string Type(DType value, int lanes = 1) const;                 // of a value in a register
   std::string Constant(Scalar value) const;
-  std::string Stored(const KernelParam& param) const;  // of an element in memory
-  std::string Load(uint32_t param, ExprId index);      // an element as a value of its stored dtype
+  std::string Stored(size_t param) const;          // of what a buffer is an array of: elements, or vectors of them
+  std::string Load(uint32_t param, ExprId index);  // an element as a value of its stored dtype
   std::string Store(uint32_t param, ExprId index, const std::string& value);  // a statement
+  std::string LoadVector(uint32_t param, ExprId index, int lanes);            // of words
+  std::string StoreVector(uint32_t param, ExprId index, ExprId value);
   std::string Element(uint32_t param, absl::string_view index) const;
   std::string AllocElement(uint32_t alloc, const std::vector<ExprId>& index);
   const std::set<std::string>& helpers() const { return helpers_; }  // functions that the spellings call
@@ -47,6 +49,7 @@ class GlslExpr {
   const Kernel& kernel_;
   const GlslNames& names_;
   std::vector<std::string> access_;
+  std::vector<int> lanes_;  // by parameter: of its widest access, which its buffer is an array of
   std::set<std::string> helpers_ = {};
   std::string unsupported_ = {};
 };

@@ -32,6 +32,7 @@ constexpr Line kLines[] = {
     {"alias", Stage::kLoop},
     {"legalize", Stage::kLoop},        // after alias: parameters are final
     {"expand-math", Stage::kLoop},     // after legalize: half floats are computed in f32 by now
+    {"vectorize", Stage::kLoop},       // after legalize: it compares addresses
     {"place-lets", Stage::kLoop},      // after legalize: addresses and guards are hoisted too
     {"dedupe-kernels", Stage::kLoop},  // last, on the text that will be compiled
     {"plan-memory", Stage::kLoop},

@@ -1,6 +1,17 @@
 #include "ir/kernel.h"
 
+#include <algorithm>
+
 namespace agc {
+namespace {
+
+bool HasIfLast(const std::vector<Stmt>& body) {
+  return std::any_of(body.begin(), body.end(), [](const Stmt& s) {
+    return s.kind == StmtKind::kIfLast || HasIfLast(s.body) || HasIfLast(s.otherwise);
+  });
+}
+
+}  // namespace
 
 absl::string_view Name(KernelAccess access) {
   return access == KernelAccess::kRead ? "read" : access == KernelAccess::kWrite ? "write" : "read_write";
@@ -24,7 +35,9 @@ int64_t Kernel::shared_bytes() const {
     for (size_t i = 0; i < a.extents.size(); ++i) elements *= a.extents[i] + (i + 1 == a.extents.size() ? a.skew : 0);
     bytes += elements * std::max<int64_t>(SizeOf(a.dtype), 4);  // narrow values are kept in 32 bits
   }
-  return bytes;
+  const bool counts =
+      std::any_of(parts.begin(), parts.end(), [](const KernelPart& part) { return HasIfLast(part.body); });
+  return bytes + (counts ? 4 : 0);  // the number of arrivals, told to all invocations
 }
 
 Kernel Clone(const Kernel& k) {

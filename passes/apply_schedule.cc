@@ -34,7 +34,7 @@ absl::Status Apply(Program& program, Graph& graph, const Step& run, const PassCo
   for (ScratchBuffer& s : built.scratch) {
     Buffer row{.name = absl::StrCat(nest.name, ".", s.name),
                .type = s.type,
-               .kind = BufferKind::kScratch,
+               .kind = s.counter ? BufferKind::kCounter : BufferKind::kScratch,
                .stored = s.type.dtype,
                .loc = nest.loc};
     scratch.push_back(static_cast<int32_t>(graph.buffers.size()));

@@ -19,7 +19,7 @@ struct Access {
   int lanes = 1;                      // neighbours along the last axis
   int when = 0;                       // position of the statement in program order
   std::vector<int> loops = {};        // positions of the loops around it
-  std::vector<VarId> vars = {};       // and their variables
+  std::vector<Expr> vars = {};        // what tells its executions apart: their variables
   std::vector<Expr> conditions = {};  // that hold where it is executed
 };
 
@@ -31,7 +31,7 @@ bool DeterminesItsLoops(ExprPool& pool, const Lets& lets, const Access& access) 
   }
   for (Expr c : access.conditions) known.Assume(c);
   known.Close();
-  return std::all_of(access.vars.begin(), access.vars.end(), [&](VarId v) { return known.Knows(pool.Var(v)); });
+  return std::all_of(access.vars.begin(), access.vars.end(), [&](Expr v) { return known.Knows(v); });
 }
 
 // Whether two places are different elements in whatever iterations: follows what would have to be equal until a
@@ -169,9 +169,11 @@ class Accesses {
   }
 
   void VisitNested(const Stmt& s) {
+    if (s.kind == StmtKind::kIfLast) return VisitLast(s);
     if (s.kind == StmtKind::kFor) {
       loops_.push_back(when_);
-      vars_.push_back(s.var);
+      vars_.push_back(pool_.Var(s.var));
+      if (s.mode == ForMode::kWorkgroup) workgroup_vars_.push_back(vars_.back());
     }
     if (s.kind == StmtKind::kIf) conditions_.push_back(pool_.at(s.cond));
     Visit(s.body);
@@ -183,13 +185,24 @@ class Accesses {
     }
   }
 
+  // The body runs in one workgroup of those that count at the same place.
+  void VisitLast(const Stmt& s) {
+    const std::vector<Expr> vars = vars_;
+    std::erase_if(vars_, [&](Expr v) {
+      return std::find(workgroup_vars_.begin(), workgroup_vars_.end(), v) != workgroup_vars_.end();
+    });
+    for (ExprId id : s.index) vars_.push_back(pool_.at(id));
+    Visit(s.body);
+    vars_ = vars;
+  }
+
   ExprPool& pool_;
   const uint32_t read_, written_;
   Lets lets_ = {};
   Substitution expand_ = {};
   std::vector<Access> loads_ = {}, stores_ = {};
   std::vector<int> loops_ = {};
-  std::vector<VarId> vars_ = {};
+  std::vector<Expr> vars_ = {}, workgroup_vars_ = {};
   std::vector<Expr> conditions_ = {};
   int when_ = 0;
   bool refused_ = false;

@@ -116,6 +116,10 @@ absl::Status KernelMemory::Locate(KernelPlace place, absl::Span<const int64_t> i
     inside = inside && index[k] >= 0 && index[k] + (k + 1 == dims.size() ? run : 1) <= dims[k];
     element += index[k] * strides[k];
   }
+  if (inside && !place.alloc && run > 1 && element % run != 0) {
+    return absl::OutOfRangeError(absl::StrCat(NameOf(place), " at [", absl::StrJoin(index, ", "), "] (", run,
+                                              " elements) is not aligned to its lanes,"));
+  }
   if (inside) return absl::OkStatus();
   return absl::OutOfRangeError(absl::StrCat(NameOf(place), " at [", absl::StrJoin(index, ", "), "]",
                                             run > 1 ? absl::StrCat(" (", run, " elements)") : "",

@@ -254,10 +254,6 @@ class Tile {
     return columns;
   }
 
-  static void Append(std::vector<Stmt>& body, std::vector<Stmt> more) {
-    body.insert(body.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
-  }
-
   std::vector<Expr> At(int64_t i, int64_t j) { return {b_.pool().Int(i), b_.pool().Int(j)}; }
   void ForTile(absl::FunctionRef<void(int64_t, int64_t)> f) {
     for (int64_t i = 0; i < tm_; ++i) {

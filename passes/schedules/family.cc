@@ -2,7 +2,8 @@
 
 namespace agc {
 namespace {
-constexpr const ScheduleFamily* kFamilies[] = {&kTilesFamily, &kContractFamily, &kRowsFamily, &kPointwiseFamily};
+constexpr const ScheduleFamily* kFamilies[] = {&kTilesFamily, &kContractFamily,  &kColumnsFamily,
+                                               &kRowsFamily,  &kTransposeFamily, &kPointwiseFamily};
 }
 
 absl::Span<const ScheduleFamily* const> ScheduleFamilies() { return kFamilies; }

@@ -17,6 +17,7 @@ namespace agc {
 struct ScratchBuffer {
   std::string name = {};
   TensorType type = {};
+  bool counter = false;  // holds 0 before and after every run of its kernel
 };
 struct BuiltKernel {
   Kernel kernel;
@@ -47,7 +48,8 @@ struct ScheduleFamily {
   absl::string_view doc = {};
 };
 
-extern const ScheduleFamily kPointwiseFamily, kRowsFamily, kContractFamily, kTilesFamily;
+extern const ScheduleFamily kPointwiseFamily, kTransposeFamily, kRowsFamily, kColumnsFamily, kContractFamily,
+    kTilesFamily;
 absl::Span<const ScheduleFamily* const> ScheduleFamilies();  // in order of preference
 const ScheduleFamily* FindFamily(absl::string_view name);    // nullptr if unknown
 

@@ -1,11 +1,13 @@
 // pointwise: one output position per invocation; reductions, if any, run serially inside it. Fits every nest whose
 // stores share one set of axes and whose stages are functions of exactly those axes, so nothing is computed twice.
 //   for workgroup g, local t:  flat = g*local + t;  axes from flat;  stages;  stores
+// vec > 1 gives an invocation that many neighbours, whose loads and stores `vectorize` merges.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "ir/base/status.h"
 #include "passes/schedules/tools.h"
+#include "passes/schedules/vector_width.h"
 
 namespace agc {
 namespace {
@@ -42,14 +44,28 @@ absl::Status Legal(const Nest& nest, const Schedule& s, const Target& target) {
     return absl::ResourceExhaustedError(absl::StrCat(nest.name, ": local is ", local, ", the target allows ",
                                                      std::min(target.max_invocations, target.max_local_x)));
   }
-  return absl::OkStatus();
+  const int64_t vec = s.Int("vec", 1);
+  const bool divides = vec >= 1 && vec <= 8 && Extent(nest, StoreAxes(nest, nest.stores[0])) % vec == 0;
+  if (divides && (vec == 1 || nest.stages.empty())) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      nest.name, ": vec is ", vec, ", expected 1 to 8, a divisor of the positions, and 1 where stages are computed"));
 }
 
-std::vector<Schedule> Candidates(const Nest&, const Target& target) {
+// Neighbours that an invocation takes. A software device does better with one; so does a GPU that is not full.
+int64_t VecOf(const Nest& nest, const Target& target) {
+  constexpr int64_t kFull = 1024;  // invocations of a multiprocessor
+  const std::vector<VarId> axes = StoreAxes(nest, nest.stores[0]);
+  if (target.cpu() || !nest.stages.empty() || Extent(nest, axes) < 4 * kFull * target.compute_units) return 1;
+  return VectorWidth(nest, {}, RunningStores(StoresOf(nest), axes), StoresOf(nest), axes);
+}
+
+std::vector<Schedule> Candidates(const Nest& nest, const Target& target) {
   std::vector<Schedule> all;
+  const int64_t vec = VecOf(nest, target);
   for (int64_t local : target.cpu() ? std::vector<int64_t>{64, 128, 32} : std::vector<int64_t>{256, 128, 64}) {
     Schedule s{.family = "pointwise"};
     s.Set("local", std::min({local, target.max_invocations, target.max_local_x}));
+    if (vec > 1) s.Set("vec", vec);
     all.push_back(std::move(s));
   }
   return all;
@@ -73,22 +89,24 @@ absl::StatusOr<Built> Build(const Nest& nest, const Target& target) {
   KernelBuilder b(nest);
   std::vector<VarId> axes;
   CommonAxes(nest, axes);
+  const int64_t vec = nest.schedule.Int("vec", 1);
   const auto make = [&](Expr flat) {
-    AxisMap map;
-    Unflatten(nest, axes, flat, map);
+    std::vector<AxisMap> maps(static_cast<size_t>(vec));
+    for (int64_t e = 0; e < vec; ++e) Unflatten(nest, axes, flat * vec + e, maps[e]);
     StageMap stages;
     std::vector<Stmt> body;
-    for (const NestStage& stage : nest.stages) b.EmitStage(stage, map, stages, body);
-    b.EmitStores(StoresOf(nest), map, stages, body);
+    for (const NestStage& stage : nest.stages) b.EmitStage(stage, maps[0], stages, body);
+    b.EmitStores(StoresOf(nest), maps, stages, body);
     return body;
   };
-  AGC_RETURN_IF_ERROR(b.OverFlat(Extent(nest, axes), nest.schedule.Int("local", 64), target, make));
+  AGC_RETURN_IF_ERROR(b.OverFlat(Extent(nest, axes) / vec, nest.schedule.Int("local", 64), target, make));
   Built built;
   built.kernels.push_back({b.Take(), SameArgs(nest)});
   return built;
 }
 
-constexpr ScheduleParam kParams[] = {{"local", 64, "invocations of a workgroup"}};
+constexpr ScheduleParam kParams[] = {{"local", 64, "invocations of a workgroup"},
+                                     {"vec", 1, "neighbouring positions of an invocation"}};
 
 }  // namespace
 

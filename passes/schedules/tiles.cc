@@ -24,8 +24,6 @@ struct Sizes {
   int64_t shared_words() const { return bk * (bm + bn + 2) + (ks > 1 ? ks * bm * bn : 0); }
 };
 
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 Sizes SizesOf(const Schedule& s) {
   return {s.Int("bm", 32), s.Int("bn", 32), s.Int("bk", 16), s.Int("tm", 2), s.Int("tn", 2), s.Int("ks", 1)};
 }
@@ -303,9 +301,6 @@ class TilesKernel {
     Stmt s{.kind = StmtKind::kAlloc};
     s.target = alloc;
     body.push_back(std::move(s));
-  }
-  static void Append(std::vector<Stmt>& body, std::vector<Stmt> more) {
-    body.insert(body.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
   }
   std::vector<Expr> Ints(int64_t i, int64_t j) { return {b_.pool().Int(i), b_.pool().Int(j)}; }
   void ForTile(absl::FunctionRef<void(int64_t, int64_t)> f) const {

@@ -61,6 +61,19 @@ Stmt BarrierStmt(Fence fence) {
   return s;
 }
 
+Stmt IfLastStmt(uint32_t counter, Expr index, Expr count, std::vector<Stmt> body) {
+  Stmt s{.kind = StmtKind::kIfLast};
+  s.target = counter;
+  s.index = {index.id};
+  s.count = count.id;
+  s.body = std::move(body);
+  return s;
+}
+
+void Append(std::vector<Stmt>& body, std::vector<Stmt> more) {
+  body.insert(body.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
 int64_t Extent(const Nest& nest, absl::Span<const VarId> axes) {
   int64_t n = 1;
   for (VarId v : axes) n *= nest.extent(v);
@@ -155,19 +168,35 @@ uint32_t KernelBuilder::AddAlloc(absl::string_view name, AllocSpace space, DType
   return static_cast<uint32_t>(kernel_.allocs.size() - 1);
 }
 
+uint32_t KernelBuilder::AddParam(absl::string_view name, TensorType type, KernelAccess access, bool coherent) {
+  const DType stored = type.dtype;
+  kernel_.params.push_back(
+      {.name = Unique(name), .type = std::move(type), .stored = stored, .access = access, .coherent = coherent});
+  return static_cast<uint32_t>(kernel_.params.size() - 1);
+}
+
 Expr KernelBuilder::Read(uint32_t alloc, Index index) {
   return pool().AllocLoad(alloc, index, kernel_.allocs[alloc].dtype);
 }
 
-Expr KernelBuilder::At(ExprId value, const AxisMap& axes, const StageMap& stages) {
+Expr KernelBuilder::At(ExprId value, const AxisMap& axes, const StageMap& stages, const LoadMap& loads) {
+  struct Values {
+    const StageMap& stages;
+    const LoadMap& loads;
+  } values{stages, loads};
   Substitution s{.pool = &pool()};
   for (const auto& [axis, e] : axes) s.vars[axis] = e;
-  s.context = const_cast<StageMap*>(&stages);
+  s.context = &values;
   s.hooks.emplace_back(ExprKind::kStage, [](void* context, Expr original, Index) {
-    const StageMap& map = *static_cast<const StageMap*>(context);
+    const StageMap& map = static_cast<const Values*>(context)->stages;
     const auto it = map.find(original.node().ref);
     AGC_CHECK(it != map.end());
     return it->second;
+  });
+  s.hooks.emplace_back(ExprKind::kLoad, [](void* context, Expr original, Index args) {
+    const LoadMap& map = static_cast<const Values*>(context)->loads;
+    const auto it = map.find(original.id.index);
+    return it == map.end() ? Rebuild(original, args) : it->second;
   });
   return Substitute(nest_.at(value), s);
 }
@@ -272,7 +301,7 @@ void KernelBuilder::EmitStage(const NestStage& stage, const AxisMap& axes, Stage
     const Expr end = EndOf(stage, stage.over[i], axes, stages);
     loop = {ForStmt(ForMode::kSerial, vars[i], pool().Int(0), end, std::move(loop))};
   }
-  body.insert(body.end(), std::make_move_iterator(loop.begin()), std::make_move_iterator(loop.end()));
+  Append(body, std::move(loop));
   for (size_t c = 0; c < acc.size(); ++c) {
     VarId v = 0;
     const Component& component = nest_.components[stage.first_component + c];
@@ -283,23 +312,28 @@ void KernelBuilder::EmitStage(const NestStage& stage, const AxisMap& axes, Stage
 }
 
 void KernelBuilder::EmitStores(absl::Span<const NestStore* const> stores, const AxisMap& axes, const StageMap& stages,
-                               std::vector<Stmt>& body) {
-  std::vector<Expr> values;
-  for (const NestStore* store : stores) {
-    Expr value = At(store->value, axes, stages);
-    if (stores.size() > 1 && !value.is(ExprKind::kVar) && !value.IsConst()) {
-      VarId v = 0;
-      const Expr name = ValueVar("out", value.dtype(), &v);
-      body.push_back(LetStmt(v, value, nest_.loc));
-      value = name;
+                               std::vector<Stmt>& body, const LoadMap& loads) {
+  EmitStores(stores, absl::MakeConstSpan(&axes, 1), stages, body, loads);
+}
+
+void KernelBuilder::EmitStores(absl::Span<const NestStore* const> stores, absl::Span<const AxisMap> positions,
+                               const StageMap& stages, std::vector<Stmt>& body, const LoadMap& loads) {
+  std::vector<Stmt> writes;
+  for (const AxisMap& axes : positions) {
+    for (const NestStore* store : stores) {
+      Expr value = At(store->value, axes, stages, loads);
+      if (stores.size() * positions.size() > 1 && !value.is(ExprKind::kVar) && !value.IsConst()) {
+        VarId v = 0;
+        const Expr name = ValueVar("out", value.dtype(), &v);
+        body.push_back(LetStmt(v, value, nest_.loc));
+        value = name;
+      }
+      std::vector<Expr> index;
+      for (ExprId id : store->index) index.push_back(At(id, axes, stages));
+      writes.push_back(SetBuffer(store->param, index, value, nest_.loc));
     }
-    values.push_back(value);
   }
-  for (size_t i = 0; i < stores.size(); ++i) {
-    std::vector<Expr> index;
-    for (ExprId id : stores[i]->index) index.push_back(At(id, axes, stages));
-    body.push_back(SetBuffer(stores[i]->param, index, values[i], nest_.loc));
-  }
+  Append(body, std::move(writes));
 }
 
 std::vector<Stmt> KernelBuilder::Below(Expr index, int64_t n, absl::string_view name, bool uniform,
@@ -309,7 +343,7 @@ std::vector<Stmt> KernelBuilder::Below(Expr index, int64_t n, absl::string_view 
   const Expr proven = IndexVar(name, n, &v);
   std::vector<Stmt> body = {LetStmt(v, index)};
   std::vector<Stmt> rest = make(proven);
-  body.insert(body.end(), std::make_move_iterator(rest.begin()), std::make_move_iterator(rest.end()));
+  Append(body, std::move(rest));
   return {IfStmt(InRange(index, n), std::move(body), uniform)};
 }
 

@@ -14,6 +14,7 @@ namespace agc {
 
 using AxisMap = std::map<VarId, Expr>;      // nest axis -> expression in the kernel's pool
 using StageMap = std::map<uint32_t, Expr>;  // component of the nest -> its value here
+using LoadMap = std::map<uint32_t, Expr>;   // load of the nest (its ExprId) -> its value here
 
 Stmt ForStmt(ForMode mode, VarId var, Expr begin, Expr end, std::vector<Stmt> body, int dim = 0);
 Stmt IfStmt(Expr cond, std::vector<Stmt> body, bool uniform = false);
@@ -21,7 +22,12 @@ Stmt LetStmt(VarId var, Expr value, Loc loc = {});
 Stmt SetAlloc(uint32_t alloc, std::vector<Expr> index, Expr value);
 Stmt SetBuffer(uint32_t param, absl::Span<const Expr> index, Expr value, Loc loc = {});
 Stmt BarrierStmt(Fence fence);
+// `body` in the last of `count` workgroups to arrive at the counter.
+Stmt IfLastStmt(uint32_t counter, Expr index, Expr count, std::vector<Stmt> body);
 
+void Append(std::vector<Stmt>& body, std::vector<Stmt> more);
+
+inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 // Product of extents.
 int64_t Extent(const Nest& nest, absl::Span<const VarId> axes);
 // Values of `axes` at a mixed-radix position, the last axis fastest.
@@ -39,16 +45,22 @@ class KernelBuilder {
   Expr ValueVar(absl::string_view name, DType dtype, VarId* id);
   uint32_t AddAlloc(absl::string_view name, AllocSpace space, DType dtype, std::vector<int64_t> extents = {});
   Expr Read(uint32_t alloc, Index index = {});
+  // A parameter beyond those of the nest.
+  uint32_t AddParam(absl::string_view name, TensorType type, KernelAccess access, bool coherent);
 
-  // An expression of the nest with its axes and stage reads replaced. Stage reads must be at the stage's own axes.
-  Expr At(ExprId value, const AxisMap& axes, const StageMap& stages);
+  // An expression of the nest with its axes, its stage reads and the given loads replaced. Stage reads must be at the
+  // stage's own axes.
+  Expr At(ExprId value, const AxisMap& axes, const StageMap& stages, const LoadMap& loads = {});
 
   // Evaluates a stage serially in one invocation, its result in registers; appends to `body` and adds to `stages`.
   void EmitStage(const NestStage& stage, const AxisMap& axes, StageMap& stages, std::vector<Stmt>& body);
   // Stores at one position, in order. All values are computed before the first is stored, so that an output may take
   // over the storage of an input that another value reads too.
   void EmitStores(absl::Span<const NestStore* const> stores, const AxisMap& axes, const StageMap& stages,
-                  std::vector<Stmt>& body);
+                  std::vector<Stmt>& body, const LoadMap& loads = {});
+  // The same at several positions, which share the stages.
+  void EmitStores(absl::Span<const NestStore* const> stores, absl::Span<const AxisMap> positions,
+                  const StageMap& stages, std::vector<Stmt>& body, const LoadMap& loads = {});
   // acc := merge(acc, values); acc are register allocs, one per component.
   void EmitMerge(const Combiner& combiner, absl::Span<const uint32_t> acc, absl::Span<const Expr> values,
                  std::vector<Stmt>& body);

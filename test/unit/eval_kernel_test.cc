@@ -336,9 +336,11 @@ TEST(EvalKernel, VectorsAndStoresWithACombiner) {
   ExpectError(k.Run(body, {Slice(in), Slice(out)}), absl::StatusCode::kOk, "");
   EXPECT_THAT(out, testing::ElementsAre(3, 11, 22, 33, 44, 55, 66, 77, 88, 99, 110, 121, 132, 143, 154, 165));
   Body outside = body;
-  outside[0].value = k.pool().Load(x, {k.t * 4 + 1}, DType::kF32, 4).id;
+  outside[0].value = k.pool().Load(x, {k.t * 4 + 4}, DType::kF32, 4).id;
   ExpectError(k.Run(outside, {Slice(in), Slice(out)}), absl::StatusCode::kOutOfRange,
-              "read of %x at [13] (4 elements)");
+              "read of %x at [16] (4 elements)");
+  outside[0].value = k.pool().Load(x, {k.t * 2}, DType::kF32, 4).id;
+  ExpectError(k.Run(outside, {Slice(in), Slice(out)}), absl::StatusCode::kOutOfRange, "is not aligned to its lanes");
 }
 
 TEST(EvalKernel, StoredFormatsAndSkewedRows) {

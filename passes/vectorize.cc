@@ -1,0 +1,275 @@
+// vectorize: neighbouring loads and stores of one block become accesses of two or four elements where the address of
+// the first is proven to be a multiple of that. What is computed with them stays scalar.
+//   let a: f32 = %x[4*i]   let b: f32 = %x[4*i + 1]   store %y[4*i] = a * 2   store %y[4*i + 1] = b * 2
+//   => let a: f32 = lane(%x[4*i] x2, 0)   ...          store %y[4*i] = vec(a * 2, b * 2)
+// For GPUs, whose memory serves an invocation 16 bytes at a time; software devices gather what neighbouring invocations
+// ask for. Buffers of 8 and 16-bit elements keep scalar accesses.
+#include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "passes/pass.h"
+
+namespace agc {
+namespace {
+
+// Where an access lies: parameter, guard (UINT32_MAX: none) and address without its constant.
+using Place = std::tuple<uint32_t, uint32_t, uint32_t>;
+
+struct Address {
+  Expr terms = {};
+  int64_t constant = 0;
+};
+
+Address Split(Expr index) {
+  const ExprNode& n = index.node();
+  if (n.kind != ExprKind::kConst && n.kind != ExprKind::kLin) return {index, 0};
+  return {index - n.payload, n.payload};
+}
+
+// Accesses at one place, by the constant of their address.
+template <typename T>
+struct Neighbours {
+  Expr terms = {};
+  std::map<int64_t, T> at = {};
+
+  // Calls f(first, width) for the widest aligned runs.
+  template <typename F>
+  void Runs(F f) const {
+    for (int width : {4, 2}) {
+      if (!Divisible(terms, width)) continue;
+      for (const auto& [first, access] : at) {
+        if (((first % width) + width) % width != 0) continue;
+        bool whole = true;
+        for (int j = 1; j < width; ++j) whole = whole && at.count(first + j) > 0;
+        if (whole) f(first, width);
+      }
+    }
+  }
+};
+
+class Vectorizer {
+ public:
+  explicit Vectorizer(Kernel& kernel) : kernel_(kernel), pool_(*kernel.pool) {}
+
+  // Whether anything changed.
+  bool Run() {
+    for (KernelPart& part : kernel_.parts) Block(part.body);
+    return changed_;
+  }
+
+ private:
+  bool Eligible(uint32_t param) const {
+    const KernelParam& p = kernel_.params[param];
+    const bool word = p.stored == DType::kF32 || p.stored == DType::kI32 || p.stored == DType::kU32;
+    return p.linear && !p.packed && word && p.stored == p.type.dtype;
+  }
+  bool Pure(Expr load) const { return kernel_.params[load.node().ref].access == KernelAccess::kRead; }
+
+  void Block(std::vector<Stmt>& body) {
+    PureLoads(body);
+    PinnedLoads(body);
+    Stores(body);
+    for (Stmt& s : body) {
+      Block(s.body);
+      Block(s.otherwise);
+    }
+  }
+
+  // ---- loads of what the kernel does not write: anywhere in the expressions of the block
+  void PureLoads(std::vector<Stmt>& body) {
+    std::map<Place, Neighbours<Expr>> loads;
+    for (const Stmt& s : body) {
+      for (ExprId id : ExprsOf(s)) {
+        for (Expr e : PostOrder(pool_.at(id))) {
+          if (e.is(ExprKind::kLoad) && e.lanes() == 1 && Eligible(e.node().ref) && Pure(e)) Note(loads, e, e);
+        }
+      }
+    }
+    lane_of_.clear();
+    for (const auto& group : loads)
+      group.second.Runs([&](int64_t first, int width) { Widen(group.second, first, width); });
+    if (lane_of_.empty()) return;
+    changed_ = true;
+    Substitution s{.pool = &pool_};
+    s.context = this;
+    s.hooks.emplace_back(ExprKind::kLoad, [](void* self, Expr original, Index args) {
+      const auto& lanes = static_cast<Vectorizer*>(self)->lane_of_;
+      const auto it = lanes.find(original.id.index);
+      return it == lanes.end() ? Rebuild(original, args) : it->second;
+    });
+    for (Stmt& stmt : body) {
+      for (ExprId* id : ExprsOf(stmt)) *id = Substitute(pool_.at(*id), s).id;
+    }
+  }
+
+  template <typename T>
+  void Note(std::map<Place, Neighbours<T>>& all, Expr load, T access) {
+    const Address a = Split(load.arg(0));
+    Neighbours<T>& near = all[{load.node().ref, load.node().args.back().index, a.terms.id.index}];
+    near.terms = a.terms;
+    near.at.emplace(a.constant, access);
+  }
+
+  // Lanes of wider runs come first and stay.
+  void Widen(const Neighbours<Expr>& near, int64_t first, int width) {
+    const Expr scalar = near.at.at(first);
+    if (lane_of_.count(scalar.id.index) > 0) return;
+    const Expr guard = scalar.arg(1);
+    const Expr wide = pool_.Load(scalar.node().ref, {scalar.arg(0)}, scalar.dtype(), width, guard);
+    for (int j = 0; j < width; ++j) lane_of_.emplace(near.at.at(first + j).id.index, Lane(wide, j));
+  }
+
+  // ---- loads of what the kernel also writes: lets, between which nothing is written
+  void PinnedLoads(std::vector<Stmt>& body) {
+    std::map<Place, Neighbours<size_t>> open;  // statements
+    std::map<size_t, Stmt> before;             // wide lets, by the statement they precede
+    for (size_t i = 0; i <= body.size(); ++i) {
+      const bool end = i == body.size() || Writes(body[i]);
+      if (end) {
+        for (const auto& group : open)
+          group.second.Runs([&](int64_t first, int width) { WidenLets(body, group.second, first, width, before); });
+        open.clear();
+        continue;
+      }
+      if (body[i].kind != StmtKind::kLet) continue;
+      const Expr e = pool_.at(body[i].value);
+      if (e.is(ExprKind::kLoad) && e.lanes() == 1 && Eligible(e.node().ref) && !Pure(e) &&
+          !kernel_.params[e.node().ref].coherent)
+        Note(open, e, i);
+    }
+    for (auto it = before.rbegin(); it != before.rend(); ++it)
+      body.insert(body.begin() + static_cast<std::ptrdiff_t>(it->first), std::move(it->second));
+  }
+
+  static bool Writes(const Stmt& s) {
+    return s.kind != StmtKind::kLet && s.kind != StmtKind::kAlloc && s.kind != StmtKind::kLanes &&
+           !(s.kind == StmtKind::kStore && s.to_alloc);
+  }
+
+  void WidenLets(std::vector<Stmt>& body, const Neighbours<size_t>& near, int64_t first, int width,
+                 std::map<size_t, Stmt>& before) {
+    const Expr scalar = pool_.at(body[near.at.at(first)].value);
+    if (!scalar.is(ExprKind::kLoad)) return;  // a lane of a wider run
+    size_t earliest = near.at.at(first);
+    for (int j = 1; j < width; ++j) earliest = std::min(earliest, near.at.at(first + j));
+    if (before.count(earliest) > 0) return;
+    Stmt let{.kind = StmtKind::kLet};
+    let.loc = body[earliest].loc;
+    let.var = pool_.Declare({.name = FreshName(kernel_.params[scalar.node().ref].name),
+                             .dtype = scalar.dtype(),
+                             .lanes = static_cast<uint8_t>(width)});
+    let.value = pool_.Load(scalar.node().ref, {scalar.arg(0)}, scalar.dtype(), width, scalar.arg(1)).id;
+    for (int j = 0; j < width; ++j) body[near.at.at(first + j)].value = Lane(pool_.Var(let.var), j).id;
+    before.emplace(earliest, std::move(let));
+    changed_ = true;
+  }
+
+  std::string FreshName(const std::string& base) const {
+    for (int n = 0;; ++n) {
+      std::string name = base + "_v" + std::to_string(n);
+      bool taken = false;
+      for (VarId v = 0; v < pool_.vars() && !taken; ++v) taken = pool_.var(v).name == name;
+      if (!taken) return name;
+    }
+  }
+
+  // ---- stores
+  // Whether a value may be computed later in its block: it reads nothing that statements between could change.
+  bool Movable(Expr value) const {
+    const std::vector<Expr> nodes = PostOrder(value);
+    return std::none_of(nodes.begin(), nodes.end(),
+                        [&](Expr e) { return e.is(ExprKind::kAllocLoad) || (e.is(ExprKind::kLoad) && !Pure(e)); });
+  }
+
+  bool Joins(const Stmt& s) const {
+    return s.kind == StmtKind::kStore && !s.to_alloc && s.combiner == nullptr && Eligible(s.target) &&
+           pool_.at(s.value).lanes() == 1 && !kernel_.params[s.target].coherent && Movable(pool_.at(s.value));
+  }
+
+  void Stores(std::vector<Stmt>& body) {
+    std::map<Place, Neighbours<size_t>> open;
+    std::vector<bool> gone(body.size());
+    const auto close = [&](absl::FunctionRef<bool(const Place&)> closes) {
+      for (auto it = open.begin(); it != open.end();) {
+        if (!closes(it->first)) {
+          ++it;
+          continue;
+        }
+        it->second.Runs([&](int64_t first, int width) { WidenStores(body, it->second, first, width, gone); });
+        it = open.erase(it);
+      }
+    };
+    for (size_t i = 0; i < body.size(); ++i) {
+      const Stmt& s = body[i];
+      if (!Joins(s)) {
+        if (s.kind != StmtKind::kAlloc) close([&](const Place& p) { return Orders(s, std::get<0>(p)); });
+        continue;
+      }
+      const Address a = Split(pool_.at(s.index[0]));
+      const Place place{s.target, s.guard.index, a.terms.id.index};
+      close([&](const Place& p) { return std::get<0>(p) == s.target && p != place; });
+      const auto it = open.find(place);
+      if (it != open.end() && it->second.at.count(a.constant) > 0)
+        close([&](const Place& p) { return p == place; });  // stored twice: the second one counts
+      Neighbours<size_t>& near = open[place];
+      near.terms = a.terms;
+      near.at.emplace(a.constant, i);
+    }
+    close([](const Place&) { return true; });
+    size_t kept = 0;
+    for (size_t i = 0; i < body.size(); ++i) {
+      if (!gone[i] && kept++ != i) body[kept - 1] = std::move(body[i]);
+    }
+    body.resize(kept);
+  }
+
+  // Whether a store to the parameter must not move past the statement.
+  bool Orders(const Stmt& s, uint32_t param) const {
+    if (Writes(s)) return true;
+    for (ExprId id : ExprsOf(s)) {
+      for (Expr e : PostOrder(pool_.at(id))) {
+        if (e.is(ExprKind::kLoad) && e.node().ref == param) return true;
+      }
+    }
+    return false;
+  }
+
+  // The last store of the run writes all of them.
+  void WidenStores(std::vector<Stmt>& body, const Neighbours<size_t>& near, int64_t first, int width,
+                   std::vector<bool>& gone) {
+    std::vector<Expr> values;
+    size_t last = 0;
+    for (int j = 0; j < width; ++j) {
+      const size_t i = near.at.at(first + j);
+      const Expr value = pool_.at(body[i].value);
+      if (gone[i] || value.lanes() > 1) return;  // part of a wider run
+      values.push_back(value);
+      last = std::max(last, i);
+    }
+    const ExprId index = body[near.at.at(first)].index[0];
+    for (int j = 0; j < width; ++j) gone[near.at.at(first + j)] = near.at.at(first + j) != last;
+    body[last].index[0] = index;
+    body[last].value = Vec(values).id;
+    changed_ = true;
+  }
+
+  Kernel& kernel_;
+  ExprPool& pool_;
+  std::map<uint32_t, Expr> lane_of_ = {};  // by scalar load
+  bool changed_ = false;
+};
+
+}  // namespace
+
+absl::StatusOr<bool> Vectorize(Program& program, PassContext& context) {
+  if (context.target.cpu()) return false;
+  bool changed = false;
+  for (Kernel& kernel : program.kernels) changed = Vectorizer(kernel).Run() || changed;
+  return changed;
+}
+
+}  // namespace agc
