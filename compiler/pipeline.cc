@@ -30,11 +30,12 @@ constexpr Line kLines[] = {
     {"apply-schedule", Stage::kScheduled},
     {"order", Stage::kLoop},  // before alias: in-place needs to know who still reads
     {"alias", Stage::kLoop},
-    {"legalize", Stage::kLoop},        // after alias: parameters are final
-    {"expand-math", Stage::kLoop},     // after legalize: half floats are computed in f32 by now
-    {"vectorize", Stage::kLoop},       // after legalize: it compares addresses
-    {"place-lets", Stage::kLoop},      // after legalize: addresses and guards are hoisted too
-    {"dedupe-kernels", Stage::kLoop},  // last, on the text that will be compiled
+    {"fuse-horizontally", Stage::kLoop},  // on final parameters and epochs
+    {"legalize", Stage::kLoop},           // after alias: parameters are final
+    {"expand-math", Stage::kLoop},        // after legalize: half floats are computed in f32 by now
+    {"vectorize", Stage::kLoop},          // after legalize: it compares addresses
+    {"place-lets", Stage::kLoop},         // after legalize: addresses and guards are hoisted too
+    {"dedupe-kernels", Stage::kLoop},     // last, on the text that will be compiled
     {"plan-memory", Stage::kLoop},
     {"place-barriers", Stage::kPlan},  // from byte ranges, so after offsets
     {"check-plan", Stage::kPlan},

@@ -96,12 +96,19 @@ class Lowering : public AtContext {
     return {v.op.index, v.part, std::move(ids), guard_.id.index};
   }
 
-  // The axes an output is stored over: those another output reads it at, or new ones.
+  // The axes an output is stored over: those another output reads it at, else those that an output of the same leading
+  // extents has, as far as they go, and new ones.
   std::vector<Expr> AxesOf(ValueRef v, const TensorType& type) {
     if (const auto it = plain_reads_.find(v); it != plain_reads_.end()) return it->second;
+    for (const auto& [dims, index] : output_indices_) {
+      if (!type.dims.empty() && type.rank() <= static_cast<int>(dims.size()) &&
+          std::equal(type.dims.begin(), type.dims.end(), dims.begin()))
+        return {index.begin(), index.begin() + type.rank()};
+    }
     std::vector<Expr> index;
     for (int64_t extent : type.dims)
       index.push_back(pool().Var(nest_.AddAxis(absl::StrCat("i", output_axes_++), extent)));
+    output_indices_.emplace_back(type.dims, index);
     return index;
   }
 
@@ -265,6 +272,7 @@ class Lowering : public AtContext {
   Place place_ = {};
   std::map<std::pair<Key, int>, std::vector<Expr>> tuple_reductions_ = {};
   std::map<ValueRef, std::vector<Expr>> plain_reads_ = {};
+  std::vector<std::pair<Dims, std::vector<Expr>>> output_indices_ = {};
   std::set<VarId> reduction_axes_ = {};
   Expr guard_ = {};
   std::map<uint32_t, std::vector<Expr>> known_ = {};  // by guard

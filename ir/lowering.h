@@ -32,7 +32,7 @@ struct LoweredNest {
 // The nest that computes `outputs`. Ops for which `inlined` holds are evaluated where they are read; all others are
 // buffer parameters, but for splat constants, which become literals. Fails on ops without `at`, naming them.
 // A stage is made for every reduction (key: op, index, guard). Outputs that another output reads at plain axes share
-// those axes; the rest get axes of their own.
+// those axes, the rest those of an output with the same leading extents, if any; else they get axes of their own.
 absl::StatusOr<LoweredNest> LowerToNest(const Graph& graph, absl::Span<const ValueRef> outputs,
                                         absl::FunctionRef<bool(OpId)> inlined);
 

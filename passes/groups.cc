@@ -51,26 +51,30 @@ absl::StatusOr<std::vector<Group>> GroupsOf(const Graph& graph) {
   std::vector<Group> groups;
   const std::vector<int> of = Number(graph, groups);
   FindOutputs(graph, of, groups);
-  std::vector<std::set<int>> needs(groups.size());
+  std::vector<std::set<int>> readers(groups.size());
+  std::vector<int> missing(groups.size());
   for (size_t i = 0; i < graph.ops.size(); ++i) {
     if (of[i] < 0) continue;
     for (OpId operand : graph.ops[i].operands) {
       const int producer = of[Resolve(graph, operand).op.index];
-      if (producer >= 0 && producer != of[i]) needs[of[i]].insert(producer);
+      if (producer >= 0 && producer != of[i] && readers[producer].insert(of[i]).second) ++missing[of[i]];
     }
   }
+  std::set<int> ready;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    if (missing[g] == 0) ready.insert(static_cast<int>(g));
+  }
   std::vector<Group> sorted;
-  std::vector<bool> done(groups.size());
-  while (sorted.size() < groups.size()) {
-    const size_t before = sorted.size();
-    for (size_t g = 0; g < groups.size(); ++g) {
-      if (done[g] || !std::all_of(needs[g].begin(), needs[g].end(), [&](int p) { return done[p]; })) continue;
-      done[g] = true;
-      sorted.push_back(groups[g]);
+  while (!ready.empty()) {
+    const int g = *ready.begin();
+    ready.erase(ready.begin());
+    for (int reader : readers[g]) {
+      if (--missing[reader] == 0) ready.insert(reader);
     }
-    if (sorted.size() == before) {
-      return absl::InternalError(absl::StrCat("graph @", graph.name, ": groups depend on each other in a circle"));
-    }
+    sorted.push_back(std::move(groups[g]));
+  }
+  if (sorted.size() < groups.size()) {
+    return absl::InternalError(absl::StrCat("graph @", graph.name, ": groups depend on each other in a circle"));
   }
   sorted.erase(std::remove_if(sorted.begin(), sorted.end(), [](const Group& g) { return g.outputs.empty(); }),
                sorted.end());

@@ -9,11 +9,13 @@
 // computed nor copied: canonicalize has made it a constant, and its output or state keeps a row of the table alone.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "ir/base/status.h"
 #include "ir/lowering.h"
 #include "ir/op_def.h"
+#include "passes/fusion_cost.h"
 #include "passes/groups.h"
 #include "passes/pass.h"
 
@@ -33,6 +35,7 @@ class GraphLowering {
 
   absl::Status Run() {
     AGC_ASSIGN_OR_RETURN(const std::vector<Group> groups, GroupsOf(graph_));
+    FindReaders();
     for (const GraphParam& p : graph_.params) AddParam(p);
     for (size_t i = 0; i < graph_.outputs.size(); ++i) AddOutput(i);
     for (const Group& group : groups) AGC_RETURN_IF_ERROR(LowerGroup(group));
@@ -105,18 +108,19 @@ class GraphLowering {
     return AddBuffer(std::move(row));
   }
 
-  bool NeedsTemp(ValueRef v, const Group& group) const {
-    for (const Update& update : graph_.updates) {
-      if (Resolve(graph_, update.value) == v) return true;
-    }
-    const auto inside = [&](OpId id) { return std::binary_search(group.ops.begin(), group.ops.end(), id); };
+  void FindReaders() {
+    for (const Update& update : graph_.updates) updated_.insert(Resolve(graph_, update.value));
     for (size_t i = 0; i < graph_.ops.size(); ++i) {
-      if (inside({static_cast<uint32_t>(i)}) || graph_.ops[i].def == &GetOp()) continue;
-      for (OpId operand : graph_.ops[i].operands) {
-        if (Resolve(graph_, operand) == v) return true;
-      }
+      if (graph_.ops[i].def == &GetOp()) continue;
+      for (OpId operand : graph_.ops[i].operands)
+        readers_[Resolve(graph_, operand)].push_back({static_cast<uint32_t>(i)});
     }
-    return false;
+  }
+
+  bool NeedsTemp(ValueRef v, const Group& group) {
+    const auto outside = [&](OpId id) { return !std::binary_search(group.ops.begin(), group.ops.end(), id); };
+    const std::vector<OpId>& readers = readers_[v];
+    return updated_.count(v) != 0 || std::any_of(readers.begin(), readers.end(), outside);
   }
 
   absl::Status LowerGroup(const Group& group) {
@@ -185,7 +189,7 @@ class GraphLowering {
       step.args.push_back(source);
     }
     step.args.insert(step.args.end(), targets.begin(), targets.end());
-    FormContractions(low.nest);
+    FormFittingContractions(low.nest);
     AddRings(low.nest, step.args);
     low.nest.name = absl::StrCat("k", program_.nests.size(), "_", low.nest.label);
     step.label = low.nest.name;
@@ -250,6 +254,8 @@ class GraphLowering {
   const PassContext& context_;
   std::vector<Buffer> buffers_ = {};
   std::vector<Step> steps_ = {};
+  std::map<ValueRef, std::vector<OpId>> readers_ = {};
+  std::set<ValueRef> updated_ = {};
   std::map<ValueRef, int32_t> source_ = {};
   std::map<ValueRef, std::vector<int32_t>> sinks_ = {};
   std::map<std::string, int32_t> states_ = {};

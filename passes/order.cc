@@ -173,8 +173,12 @@ class Scheduler {
     for (int32_t s : order) {
       for (int32_t next : o_.after[s]) latest[s] = std::min(latest[s], latest[next] - 1);
     }
+    for (size_t s = 0; s < epochs_.size(); ++s) {
+      missing_.push_back(static_cast<int32_t>(o_.before[s].size()));
+      if (missing_[s] == 0) ready_.push_back(static_cast<int32_t>(s));
+    }
     for (int32_t epoch = 0; epoch < depth; ++epoch) {
-      std::vector<int32_t> ready = Ready(epoch);
+      const std::vector<int32_t> ready = std::move(ready_);
       const auto must = [&](int32_t s) { return latest[s] == epoch || policy_ == Policy::kEarly; };
       for (int32_t s : ready) {
         if (must(s)) Take(s, epoch);
@@ -187,6 +191,7 @@ class Scheduler {
           taken = true;
         }
       }
+      FindReady(ready);
     }
     return std::move(epochs_);
   }
@@ -201,15 +206,16 @@ class Scheduler {
     return roots;
   }
 
-  std::vector<int32_t> Ready(int32_t epoch) const {
-    std::vector<int32_t> ready;
-    for (size_t s = 0; s < epochs_.size(); ++s) {
-      const auto done = [&](int32_t p) { return epochs_[p] >= 0 && epochs_[p] < epoch; };
-      if (epochs_[s] < 0 && std::all_of(o_.before[s].begin(), o_.before[s].end(), done)) {
-        ready.push_back(static_cast<int32_t>(s));
+  // Those of `ready` that were not taken, and those that waited for the others, in order.
+  void FindReady(const std::vector<int32_t>& ready) {
+    ready_.clear();
+    for (int32_t s : ready) {
+      if (epochs_[s] < 0) ready_.push_back(s);
+      for (int32_t next : o_.after[s]) {
+        if (epochs_[s] >= 0 && --missing_[next] == 0) ready_.push_back(next);
       }
     }
-    return ready;
+    std::sort(ready_.begin(), ready_.end());
   }
 
   void Take(int32_t step, int32_t epoch) {
@@ -231,7 +237,8 @@ class Scheduler {
   const Orderer& o_;
   const Policy policy_;
   std::vector<int32_t> epochs_;
-  std::vector<int32_t> unused_ = {}, total_ = {};  // by class: steps that use it, not yet taken and all
+  std::vector<int32_t> ready_ = {}, missing_ = {};  // missing: by step, predecessors not taken yet
+  std::vector<int32_t> unused_ = {}, total_ = {};   // by class: steps that use it, not yet taken and all
 };
 
 int64_t PeakBytes(const Orderer& o, const std::vector<int32_t>& epochs, int64_t align) {

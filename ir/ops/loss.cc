@@ -165,7 +165,8 @@ Value CrossEntropyDecompose(Rule& s) {
     return Reduced(s, t, RowLosses(t.Weighted(), LogSoftmax(logits, 1)));
   }
   const Value hit = OneHot(s.x[1], logits.dim(1), DType::kBool), logp = LogSoftmax(logits);
-  const Value sum = ReduceSum(Where(hit, logp, FullLike(logp, 0)));
+  // Row by row first: one kernel with the statistics of the row.
+  const Value sum = ReduceSum(ReduceSum(Where(hit, logp, FullLike(logp, 0)), {1}));
   return CastTo(-sum / static_cast<double>(logits.dim(0)), s.x[0].dtype());
 }
 

@@ -17,7 +17,7 @@ using test::MakeKernel;
 using test::Rng;
 
 absl::Status Plan(Program& program, PassContext& context) {
-  for (PassFn pass : {Order, Alias}) AGC_RETURN_IF_ERROR(pass(program, context).status());
+  for (PassFn pass : {Order, Alias, FuseHorizontally}) AGC_RETURN_IF_ERROR(pass(program, context).status());
   AGC_RETURN_IF_ERROR(PlanMemory(program, context).status());
   program.stage = Stage::kPlan;
   for (PassFn pass : {PlaceBarriers, CheckPlan}) AGC_RETURN_IF_ERROR(pass(program, context).status());

@@ -1,0 +1,30 @@
+// What fusion weighs: the scalar operations of an op and of a nest, and whether a schedule family computes the nest.
+//   AGC_ASSIGN_OR_RETURN(const OpFacts facts, FactsOf(graph, id));   // facts.cost: 9 for %y = exp(%x) + 1
+#pragma once
+#include <map>
+
+#include "absl/status/statusor.h"
+#include "ir/graph.h"
+#include "ir/nest.h"
+
+namespace agc {
+
+// What one op does by itself.
+struct OpFacts {
+  double cost = 0;  // of its scalar operations, per element
+  bool reduces = false;
+  int64_t read = 0;                // bytes of its operands
+  double overlap = 1;              // how often its reductions read an element of its largest operand
+  double work = 0;                 // scalar operations for all elements
+  std::map<OpId, int> loads = {};  // how many elements of an operand one element of the result reads, sums apart
+};
+absl::StatusOr<OpFacts> FactsOf(const Graph& graph, OpId id);
+
+// Scalar operations of the whole nest.
+double WorkOf(const Nest& nest);
+
+// Turns the products of matrices in a nest into contractions, as long as a family computes the nest then. A product of
+// a matrix and a vector stays a reduction where other work stands beside it. False: no family computes the nest well.
+bool FormFittingContractions(Nest& nest);
+
+}  // namespace agc
