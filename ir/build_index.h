@@ -15,8 +15,8 @@ Value TakeAlongAxis(Value x, Value indices, int64_t axis = -1, Loc loc = Loc::He
 // indices [batch..., m..., k] address the first k axes of x after `batch_dims` shared ones: [batch..., m..., rest...].
 Value GatherNd(Value x, Value indices, int64_t batch_dims = 0, Loc loc = Loc::Here());
 Value GatherRows(Value x, Value positions, Loc loc = Loc::Here());  // [b,r,d], i32 [b or 1,n] -> [b,n,d], 0 for no row
-// Rows of table [v,d] at ids [...]; id `padding_id` passes no gradient (-1: none).
-Value Embedding(Value table, Value ids, int64_t padding_id = -1, Loc loc = Loc::Here());
+// Rows of table [v,d] at ids [...]; id `padding_idx` passes no gradient (-1: none).
+Value Embedding(Value table, Value ids, int64_t padding_idx = -1, Loc loc = Loc::Here());
 struct OneHotOptions {
   DType dtype = DType::kF32;
   int64_t axis = -1;  // of the result
@@ -75,7 +75,7 @@ Value FoldIn(Value key, Value data, Loc loc = Loc::Here());     // data integer 
 Value SplitKey(Value key, int64_t n, Loc loc = Loc::Here());    // u32[n,2]
 Value KeyAt(Value keys, int64_t index, Loc loc = Loc::Here());  // one of them
 Value RandomUniform(Value key, int64_t stream, Dims dims, double lo, double hi, Loc loc = Loc::Here());  // [lo, hi)
-Value RandomNormal(Value key, int64_t stream, Dims dims, double mean, double deviation, Loc loc = Loc::Here());
+Value RandomNormal(Value key, int64_t stream, Dims dims, double mean, double stddev, Loc loc = Loc::Here());
 Value TruncatedNormal(Value key, int64_t stream, Dims dims, double lo = -2, double hi = 2, Loc loc = Loc::Here());
 Value RandomExponential(Value key, int64_t stream, Dims dims, Loc loc = Loc::Here());  // rate 1
 Value RandomGumbel(Value key, int64_t stream, Dims dims, Loc loc = Loc::Here());

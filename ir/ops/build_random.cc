@@ -23,9 +23,9 @@ Value RandomUniform(Value key, int64_t stream, Dims dims, double lo, double hi, 
   const Value v = Add(Mul(u, ScalarLike(u, hi - lo, loc), loc), ScalarLike(u, lo, loc), loc);
   return Minimum(v, ScalarLike(v, std::nextafter(static_cast<float>(hi), -HUGE_VALF), loc), loc);
 }
-Value RandomNormal(Value key, int64_t stream, Dims dims, double mean, double deviation, Loc loc) {
+Value RandomNormal(Value key, int64_t stream, Dims dims, double mean, double stddev, Loc loc) {
   const Value z = RandomNormal(key, stream, dims, loc);
-  return Add(Mul(z, ScalarLike(z, deviation, loc), loc), ScalarLike(z, mean, loc), loc);
+  return Add(Mul(z, ScalarLike(z, stddev, loc), loc), ScalarLike(z, mean, loc), loc);
 }
 Value TruncatedNormal(Value key, int64_t stream, Dims dims, double lo, double hi, Loc loc) {
   return Emit("random_truncated_normal", {key},
