@@ -89,7 +89,7 @@ TEST(States, RunsLongerThanTheRing) {
       rt::StatusOr<rt::Outputs> out = s.Run("step", 11, {{"lr", lr}});
       ASSERT_TRUE(out.ok()) << out.status().message();
       const std::vector<float> history = *out->Get<float>("history");
-      EXPECT_THAT((*out)["history"].dims, ElementsAre(11, 2));
+      EXPECT_THAT(out->Find("history")->dims, ElementsAre(11, 2));
       EXPECT_EQ(*out->Get<float>("lr_seen"), lr);
       float w[2] = {0, 0}, old[2] = {0, 0}, last[2] = {0, 0};
       for (int i = 0; i < 11; ++i) {
