@@ -7,11 +7,11 @@
 #include "ir/build.h"
 #include "ir/derivative.h"
 #include "ir/text/text.h"
+#include "ir/trace.h"
 
 namespace agc {
 namespace {
 
-// Zeros where `f` had nothing to work with: an empty list of values is a mistake of the call.
 Tensors OfEach(TensorSpan xs, absl::FunctionRef<Tensor(Tensor)> f) {
   Tensors out;
   for (const Tensor& x : xs) out.push_back(f(x));
@@ -21,12 +21,14 @@ Tensors OfEach(TensorSpan xs, absl::FunctionRef<Tensor(Tensor)> f) {
 // Whether lists that belong together do; else poison is recorded where a trace is known.
 bool Fit(absl::string_view what, TensorSpan values, TensorSpan vectors, Loc loc) {
   if (values.size() == vectors.size() && !values.empty()) return true;
+  Builder* b = CurrentTrace();
   for (TensorSpan list : {values, vectors}) {
-    if (list.empty() || list[0].builder == nullptr) continue;
-    Poison(*list[0].builder, loc,
+    if (b == nullptr && !list.empty()) b = list[0].builder;
+  }
+  if (b != nullptr) {
+    Poison(*b, loc,
            absl::StrCat(what, ": ", values.size(), " values and ", vectors.size(),
                         " vectors are given, expected as many of both and at least one"));
-    break;
   }
   return false;
 }
@@ -53,14 +55,14 @@ ValueWithGrads ValueAndGrad(absl::FunctionRef<Tensor(TensorSpan)> f, TensorSpan 
 Tensor Vjp(Tensor y, Tensor x, Tensor g, Loc loc) { return VectorJacobian({y}, {g}, x, loc); }
 
 Tensors Vjp(TensorSpan ys, TensorSpan xs, TensorSpan gs, Loc loc) {
-  if (!Fit("vjp", ys, gs, loc)) return Tensors(xs.size());
+  if (!Fit("vjp", ys, gs, loc)) return OfEach(xs, Poisoned);
   return OfEach(xs, [&](Tensor x) { return VectorJacobian(ys, gs, x, loc); });
 }
 
 Tensor Jvp(Tensor y, Tensor x, Tensor t, Loc loc) { return JacobianVector(y, {x}, {t}, loc); }
 
 Tensors Jvp(TensorSpan ys, TensorSpan xs, TensorSpan ts, Loc loc) {
-  if (!Fit("jvp", xs, ts, loc)) return Tensors(ys.size());
+  if (!Fit("jvp", xs, ts, loc)) return OfEach(ys, Poisoned);
   return OfEach(ys, [&](Tensor y) { return JacobianVector(y, xs, ts, loc); });
 }
 
@@ -69,9 +71,10 @@ Tensor Hvp(Tensor loss, Tensor x, Tensor v, Loc loc) { return Jvp(Grad(loss, x, 
 Tensors Hvp(Tensor loss, TensorSpan xs, TensorSpan vs, Loc loc) { return Jvp(Grad(loss, xs, loc), xs, vs, loc); }
 
 Tensors Call(absl::string_view graph, TensorSpan args, Loc loc) {
-  Builder* b = nullptr;
+  Builder* b = CurrentTrace();
   for (const Tensor& x : args) b = b == nullptr ? x.builder : b;
   if (b == nullptr) return {Tensor{.poison = true}};
+  if (b->graph == nullptr) return {Poison(*b, loc, absl::StrCat("call of @", graph, ": its trace is over"))};
   const Graph* callee = b->program->FindGraph(graph);
   if (callee == nullptr) return {Poison(*b, loc, absl::StrCat("call: the module has no graph @", graph))};
   const int64_t streams = b->graph->random_streams;
@@ -117,6 +120,7 @@ bool IsTraced(const std::string& name) { return std::find(Traced().begin(), Trac
 void TraceGradient(const CustomVjp::Gradient& vjp, const FunctionTypes& types, Program* program, Graph& graph,
                    std::vector<absl::Status>& errors, Loc loc) {
   Builder b{.program = program, .graph = &graph, .generation = NextGeneration()};
+  const TraceScope scope(b);
   Traced().push_back(graph.name);
   Tensors args;
   for (const GraphParam& p : graph.params) args.push_back({&b, p.op, b.generation, false});

@@ -16,7 +16,6 @@
 namespace agc {
 
 using Tensors = std::vector<Tensor>;
-using TensorSpan = absl::Span<const Tensor>;
 
 // Gradients of a float scalar, each of the type of what it is taken with respect to; of several losses, of their sum.
 Tensor Grad(Tensor loss, Tensor x, Loc loc = Loc::Here());

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <atomic>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ir/build.h"
 #include "ir/derivative.h"
 #include "ir/text/text.h"
+#include "ir/trace.h"
 
 namespace agc {
 namespace {
@@ -23,6 +25,7 @@ Value Handle(Builder& b, OpId id) { return {&b, id, b.generation, false}; }
 }  // namespace
 
 Tensor State(Builder& b, absl::string_view name, TensorType type, Init init, bool trainable, Loc loc) {
+  if (b.graph == nullptr) return Poison(b, loc, absl::StrCat("state @", name, ": its trace is over"));
   const StateDef* known = b.program->FindState(name);
   if (known == nullptr) {
     b.program->states.push_back(
@@ -35,13 +38,31 @@ Tensor State(Builder& b, absl::string_view name, TensorType type, Init init, boo
 }
 
 Tensor State(Tensor like, absl::string_view name, TensorType type, Init init, bool trainable, Loc loc) {
-  if (!like.valid()) return like;
-  return State(*like.builder, name, std::move(type), init, trainable, loc);
+  Builder* b = Live(like, absl::StrCat("state @", name, ": the tensor whose trace is to read it"), loc);
+  return b == nullptr ? Poisoned(like) : State(*b, name, std::move(type), init, trainable, loc);
+}
+
+std::vector<Tensor> Trainable(Tensor like, absl::string_view prefix, Loc loc) {
+  Builder* b = Live(like, "trainable: the tensor whose trace is meant", loc);
+  if (b == nullptr) return {Poisoned(like)};
+  std::vector<Tensor> states;
+  for (const StateDef& s : b->program->states) {
+    const OpId read = b->graph->FindState(s.name);
+    if (s.trainable && read.valid() && absl::StartsWith(s.name, prefix)) states.push_back(Handle(*b, read));
+  }
+  if (!states.empty()) return states;
+  return {Poison(*b, loc,
+                 absl::StrCat("graph @", b->graph->name, " reads no trainable state",
+                              prefix.empty() ? "" : absl::StrCat(" whose name starts with ", prefix)))};
 }
 
 void Update(Tensor like, absl::string_view state, Tensor value, Loc loc) {
-  if (!like.valid() || !value.valid()) return;
-  Builder& b = *like.builder;
+  Builder* b = Live(like, absl::StrCat("update of @", state, ": the tensor whose trace is meant"), loc);
+  if (b != nullptr) Update(*b, state, value, loc);
+}
+
+void Update(Builder& b, absl::string_view state, Tensor value, Loc loc) {
+  if (!Live(value, b, absl::StrCat("update of @", state, ": the new value"), loc)) return;
   const StateDef* def = b.program->FindState(state);
   if (def == nullptr) {
     Poison(b, loc, absl::StrCat("update: there is no state @", state));
@@ -57,6 +78,7 @@ void Update(Tensor like, absl::string_view state, Tensor value, Loc loc) {
 }
 
 Tensor Trace::Given(ParamKind kind, absl::string_view name, TensorType type, Loc loc) {
+  if (builder_.graph == nullptr) return Poison(builder_, loc, absl::StrCat("parameter %", name, ": its trace is over"));
   const auto same = [&](const GraphParam& p) { return p.name == name; };
   if (std::any_of(builder_.graph->params.begin(), builder_.graph->params.end(), same)) {
     return Poison(builder_, loc,
@@ -85,14 +107,12 @@ Tensor Trace::Counter(absl::string_view name, Loc loc) {
   return now;
 }
 
-void Trace::Update(absl::string_view state, Tensor value, Loc loc) { agc::Update(value, state, value, loc); }
+void Trace::Update(absl::string_view state, Tensor value, Loc loc) { agc::Update(builder_, state, value, loc); }
+
+int64_t Trace::NewStream() { return builder_.graph == nullptr ? 0 : builder_.graph->random_streams++; }
 
 void Trace::AddOutput(absl::string_view name, Tensor value, bool each_step, Loc loc) {
-  if (!value.valid()) return;
-  if (value.builder != &builder_ || value.generation != builder_.generation) {
-    Poison(builder_, loc, absl::StrCat("output %", name, " belongs to another trace"));
-    return;
-  }
+  if (!Live(value, builder_, absl::StrCat("output %", name), loc)) return;
   const auto same = [&](const agc::Output& o) { return o.name == name; };
   if (std::any_of(builder_.graph->outputs.begin(), builder_.graph->outputs.end(), same)) {
     Poison(builder_, loc, absl::StrCat("output %", name, " is declared twice in graph @", builder_.graph->name));
@@ -129,7 +149,10 @@ void Module::Graph(absl::string_view name, absl::FunctionRef<void(Trace&)> fn, L
   builder.program = program_.get();
   builder.graph = &graph;
   builder.generation = NextGeneration();
-  fn(*traces_.back());
+  {
+    const TraceScope scope(builder);
+    fn(*traces_.back());
+  }
   builder.generation = NextGeneration();  // handles that outlive the trace are stale from here on
   builder.graph = nullptr;
   program_->graphs.push_back(std::move(graph));

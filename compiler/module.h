@@ -20,16 +20,23 @@
 namespace agc {
 
 using Tensor = Value;
+using TensorSpan = absl::Span<const Tensor>;
 
 // Declares a state of the module that `like` is traced in, on first use, and reads its value at entry. A second
-// declaration must have the same type. Layers and optimisers make their states with this.
+// declaration must have the same type; what it starts as and whether it is trainable the first one says. Layers and
+// optimisers make their states with this.
 Tensor State(Tensor like, absl::string_view name, TensorType type, Init init, bool trainable, Loc loc = Loc::Here());
 Tensor State(Builder& builder, absl::string_view name, TensorType type, Init init, bool trainable,
              Loc loc = Loc::Here());
+// The trainable states that the trace of `like` has read so far and whose names start with `prefix`, in the order of
+// their declaration: what an optimiser is to train. None is an error.
+//   Sgd({.lr = lr}).Minimize(loss, agc::Trainable(loss, "generator."));
+std::vector<Tensor> Trainable(Tensor like, absl::string_view prefix = "", Loc loc = Loc::Here());
 // The state's value after the step. A graph updates a state at most once.
 void Update(Tensor like, absl::string_view state, Tensor value, Loc loc = Loc::Here());
+void Update(Builder& builder, absl::string_view state, Tensor value, Loc loc = Loc::Here());
 
-// One graph being written; lives only inside the function given to Module::Graph.
+// One graph being written, inside the function given to Module::Graph; used later, it records that it is over.
 class Trace {
  public:
   // What the graph is given: an input is copied for every run; a resident is bound once and only read; a param is a
@@ -47,7 +54,7 @@ class Trace {
 
   Tensor Iota(DType dtype, int64_t n, Loc loc = Loc::Here());  // 0, 1, ..., n - 1
   Tensor Full(DType dtype, Dims dims, double value, Loc loc = Loc::Here());
-  int64_t NewStream() { return builder_.graph->random_streams++; }  // for random ops; each call another
+  int64_t NewStream();  // for random ops; each call another
   Builder& builder() { return builder_; }
 
  private:
@@ -68,7 +75,7 @@ class Module {
 
  private:
   std::unique_ptr<Program> program_;                 // handles point into it
-  std::vector<std::unique_ptr<Trace>> traces_ = {};  // so are their builders; a stale handle is still a diagnostic
+  std::vector<std::unique_ptr<Trace>> traces_ = {};  // at builders too; a stale handle is still a diagnostic
   std::vector<absl::Status> errors_ = {};
 };
 

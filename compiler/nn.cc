@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "ir/build_window.h"
 #include "ir/combiner.h"
+#include "ir/trace.h"
 
 namespace agc::nn {
 namespace {
@@ -16,23 +17,20 @@ Init Fan(int64_t fan_in) {
 }
 
 bool Check(Tensor x, bool holds, Loc loc, absl::string_view layer, const std::string& expected) {
-  if (!x.valid() || holds) return x.valid();
-  Poison(*x.builder, loc, absl::StrCat(layer, ": input is ", ToString(x.type()), ", expected ", expected));
+  Builder* b = Live(x, absl::StrCat(layer, ": input"), loc);
+  if (b == nullptr || holds) return b != nullptr;
+  Poison(*b, loc, absl::StrCat(layer, ": input is ", ToString(x.type()), ", expected ", expected));
   return false;
-}
-
-Tensor Poisoned(Tensor x) {
-  x.poison = true;
-  return x;
 }
 
 // Scale 1 and shift 0.
 struct Affine {
   Tensor scale = {}, shift = {};
 };
-Affine AffineOf(Tensor x, const std::string& name, DType dtype, int64_t size, Loc loc) {
-  return {State(x, absl::StrCat(name, ".scale"), {dtype, {size}}, {.a = 1}, true, loc),
-          State(x, absl::StrCat(name, ".shift"), {dtype, {size}}, {}, true, loc)};
+template <typename Layer>
+Affine AffineOf(const Layer& l, Tensor x, DType dtype, int64_t size, Loc loc) {
+  return {State(x, absl::StrCat(l.name, ".scale"), {dtype, {size}}, {.a = 1}, l.trainable, loc),
+          State(x, absl::StrCat(l.name, ".shift"), {dtype, {size}}, {}, l.trainable, loc)};
 }
 
 bool CheckChannels(Tensor x, int rank, int64_t in, const std::string& name, Loc loc) {
@@ -42,8 +40,10 @@ bool CheckChannels(Tensor x, int rank, int64_t in, const std::string& name, Loc 
 }
 
 // One number per channel.
-Tensor PlusBias(Tensor y, const std::string& name, int64_t channels, int64_t fan_in, Loc loc) {
-  const Tensor b = State(y, absl::StrCat(name, ".bias"), {y.dtype(), {channels}}, Fan(fan_in), true, loc);
+template <typename Layer>
+Tensor PlusBias(const Layer& l, Tensor y, int64_t fan_in, Loc loc) {
+  const int64_t channels = l.out;
+  const Tensor b = State(y, absl::StrCat(l.name, ".bias"), {y.dtype(), {channels}}, Fan(fan_in), l.trainable, loc);
   Ints shape(static_cast<size_t>(std::max(1, y.rank() - 1)), 1);
   shape[0] = channels;
   return Add(y, Reshape(b, shape, loc), loc);
@@ -59,20 +59,20 @@ Tensor Convolve(const Layer& l, Tensor x, int rank, Loc loc) {
     type.dims.push_back(l.kernel);
     fan_in *= l.kernel;
   }
-  const Tensor w = State(x, absl::StrCat(l.name, ".weight"), type, Fan(fan_in), true, loc);
+  const Tensor w = State(x, absl::StrCat(l.name, ".weight"), type, Fan(fan_in), l.trainable, loc);
   const Tensor y =
       Conv(x, w, {.stride = {l.stride}, .pad = {l.pad}, .dilation = {l.dilation}, .groups = l.groups}, loc);
-  return l.bias ? PlusBias(y, l.name, l.out, fan_in, loc) : y;
+  return l.bias ? PlusBias(l, y, fan_in, loc) : y;
 }
 
 }  // namespace
 
 Tensor Linear::operator()(Tensor x, Loc loc) const {
   if (!Check(x, x.rank() >= 2 && x.dim(-1) == in, loc, name, absl::StrCat("[n,...,", in, "]"))) return Poisoned(x);
-  const Tensor w = State(x, absl::StrCat(name, ".weight"), {x.dtype(), {in, out}}, Fan(in), true, loc);
+  const Tensor w = State(x, absl::StrCat(name, ".weight"), {x.dtype(), {in, out}}, Fan(in), trainable, loc);
   const Tensor y = Matmul(x, w, loc);
   if (!bias) return y;
-  return Add(y, State(x, absl::StrCat(name, ".bias"), {x.dtype(), {out}}, Fan(in), true, loc), loc);
+  return Add(y, State(x, absl::StrCat(name, ".bias"), {x.dtype(), {out}}, Fan(in), trainable, loc), loc);
 }
 
 Tensor Conv1d::operator()(Tensor x, Loc loc) const { return Convolve(*this, x, 1, loc); }
@@ -82,43 +82,44 @@ Tensor Conv3d::operator()(Tensor x, Loc loc) const { return Convolve(*this, x, 3
 Tensor ConvTranspose2d::operator()(Tensor x, Loc loc) const {
   if (!CheckChannels(x, 2, in, name, loc)) return Poisoned(x);
   const int64_t per_group = out / std::max<int64_t>(groups, 1), fan_in = per_group * kernel * kernel;
-  const Tensor w =
-      State(x, absl::StrCat(name, ".weight"), {x.dtype(), {in, per_group, kernel, kernel}}, Fan(fan_in), true, loc);
+  const Tensor w = State(x, absl::StrCat(name, ".weight"), {x.dtype(), {in, per_group, kernel, kernel}}, Fan(fan_in),
+                         trainable, loc);
   const Tensor y = ConvTranspose(
       x, w, {.stride = {stride}, .pad = {pad}, .dilation = {dilation}, .output_pad = {output_pad}, .groups = groups},
       loc);
-  return bias ? PlusBias(y, name, out, fan_in, loc) : y;
+  return bias ? PlusBias(*this, y, fan_in, loc) : y;
 }
 
 Tensor Embedding::operator()(Tensor ids, Loc loc) const {
   if (!Check(ids, IsInt(ids.dtype()), loc, name, "integers")) return Poisoned(ids);
   const Init init{.kind = InitKind::kNormal, .a = 0, .b = deviation};
-  return Take(State(ids, absl::StrCat(name, ".weight"), {dtype, {count, size}}, init, true, loc), ids, 0, loc);
+  return Take(State(ids, absl::StrCat(name, ".weight"), {dtype, {count, size}}, init, trainable, loc), ids, 0, loc);
 }
 
 Tensor Dropout::operator()(Tensor x, Tensor key, bool train, Loc loc) const {
-  if (!train || rate == 0 || !x.valid()) return x;
-  return agc::Dropout(x, key, x.builder->graph->random_streams++, rate, loc);
+  if (!train || rate == 0) return x;
+  Builder* b = Live(x, "dropout: input", loc);
+  return b == nullptr ? Poisoned(x) : agc::Dropout(x, key, b->graph->random_streams++, rate, loc);
 }
 
 // ---------------------------------------------------------------- normalisation
 
 Tensor LayerNorm::operator()(Tensor x, Loc loc) const {
   if (!Check(x, x.rank() >= 1 && x.dim(-1) == size, loc, name, absl::StrCat("[...,", size, "]"))) return Poisoned(x);
-  const Affine a = AffineOf(x, name, x.dtype(), size, loc);
+  const Affine a = AffineOf(*this, x, x.dtype(), size, loc);
   return agc::LayerNorm(x, a.scale, a.shift, epsilon, loc);
 }
 
 Tensor RmsNorm::operator()(Tensor x, Loc loc) const {
   if (!Check(x, x.rank() >= 1 && x.dim(-1) == size, loc, name, absl::StrCat("[...,", size, "]"))) return Poisoned(x);
-  return agc::RmsNorm(x, State(x, absl::StrCat(name, ".scale"), {x.dtype(), {size}}, {.a = 1}, true, loc), epsilon,
+  return agc::RmsNorm(x, State(x, absl::StrCat(name, ".scale"), {x.dtype(), {size}}, {.a = 1}, trainable, loc), epsilon,
                       loc);
 }
 
 Tensor GroupNorm::operator()(Tensor x, Loc loc) const {
   const std::string expected = absl::StrCat("[n,", channels, ",...]");
   if (!Check(x, x.rank() >= 2 && x.dim(1) == channels, loc, name, expected)) return Poisoned(x);
-  const Affine a = AffineOf(x, name, x.dtype(), channels, loc);
+  const Affine a = AffineOf(*this, x, x.dtype(), channels, loc);
   return agc::GroupNorm(x, a.scale, a.shift, groups, epsilon, loc);
 }
 
@@ -126,7 +127,7 @@ Tensor BatchNorm::operator()(Tensor x, bool train, Loc loc) const {
   const std::string expected = absl::StrCat("[n,", channels, ",...]");
   if (!Check(x, x.rank() >= 2 && x.dim(1) == channels, loc, name, expected)) return Poisoned(x);
   const TensorType type{AccumulatorOf(x.dtype()), {channels}};
-  const Affine a = AffineOf(x, name, type.dtype, channels, loc);
+  const Affine a = AffineOf(*this, x, type.dtype, channels, loc);
   const std::string mean_name = absl::StrCat(name, ".running_mean"),
                     variance_name = absl::StrCat(name, ".running_variance");
   const Tensor mean = State(x, mean_name, type, {}, false, loc);
@@ -178,7 +179,11 @@ Tensor MultiHeadAttention::operator()(Tensor x, Tensor memory, AttentionOptions 
         absl::StrCat(name, ": size ", size, ", heads ", heads, " and kv_heads ", shared, " do not divide each other"));
   }
   const auto projected = [&](absl::string_view part, Tensor from, int64_t parts) {
-    const Linear linear{.name = absl::StrCat(name, part), .in = size, .out = size / heads * parts, .bias = bias};
+    const Linear linear{.name = absl::StrCat(name, part),
+                        .in = size,
+                        .out = size / heads * parts,
+                        .bias = bias,
+                        .trainable = trainable};
     return SplitHeads(linear(from, loc), parts, loc);
   };
   Tensor q = projected(".q", x, heads), k = projected(".k", memory, shared);
@@ -189,7 +194,8 @@ Tensor MultiHeadAttention::operator()(Tensor x, Tensor memory, AttentionOptions 
   const Tensor y = Attention(q, k, projected(".v", memory, shared), options, loc);
   if (!y.valid()) return y;
   const Tensor joined = Reshape(Transpose(y, {0, 2, 1, 3}, loc), {x.dim(0), x.dim(1), size}, loc);
-  return Linear{.name = absl::StrCat(name, ".out"), .in = size, .out = size, .bias = bias}(joined, loc);
+  return Linear{.name = absl::StrCat(name, ".out"), .in = size, .out = size, .bias = bias, .trainable = trainable}(
+      joined, loc);
 }
 
 // ---------------------------------------------------------------- recurrence
@@ -206,7 +212,8 @@ RecurrentResult Run(const Layer& layer, int64_t gates, RecurrentFunction functio
   if (!Check(x, x.rank() == 3 && x.dim(2) == layer.in, loc, layer.name, expected)) return {Poisoned(x)};
   const int64_t d = o.direction == Direction::kBidirectional ? 2 : 1, rows = gates * layer.hidden;
   const auto weight = [&](absl::string_view part, Dims dims) {
-    return State(x, absl::StrCat(layer.name, part), {x.dtype(), std::move(dims)}, Fan(layer.hidden), true, loc);
+    return State(x, absl::StrCat(layer.name, part), {x.dtype(), std::move(dims)}, Fan(layer.hidden), layer.trainable,
+                 loc);
   };
   const Tensor w = weight(".w", {d, rows, layer.in}), r = weight(".r", {d, rows, layer.hidden});
   if (layer.bias && o.bias.builder == nullptr) o.bias = weight(".bias", {d, 2 * rows});

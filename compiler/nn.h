@@ -3,7 +3,8 @@
 //   agc::nn::Linear f1{.name = "f1", .in = 400, .out = 120};
 //   agc::Tensor y = Relu(f1(x));                         // [n,400] -> [n,120]
 // Weights start uniform in +-1/sqrt(fan_in), as LeCun et al. (1998), "Efficient BackProp", section 4.6, up to its
-// factor. `train` chooses between what a layer does in a training step and in inference.
+// factor. `train` chooses between what a layer does in a training step and in inference. Optimisers leave layers with
+// `trainable = false` alone; the first use of a layer in a module says which it is.
 #pragma once
 #include <string>
 
@@ -16,6 +17,7 @@ struct Linear {
   std::string name = {};
   int64_t in = 0, out = 0;
   bool bias = true;
+  bool trainable = true;
   Tensor operator()(Tensor x, Loc loc = Loc::Here()) const;  // [...,in] -> [...,out]
 };
 
@@ -25,6 +27,7 @@ struct Conv1d {
   int64_t in = 0, out = 0;
   int64_t kernel = 3, stride = 1, pad = 0, dilation = 1, groups = 1;
   bool bias = true;
+  bool trainable = true;
   Tensor operator()(Tensor x, Loc loc = Loc::Here()) const;  // [n,in,l] -> [n,out,l']
 };
 
@@ -33,6 +36,7 @@ struct Conv2d {
   int64_t in = 0, out = 0;
   int64_t kernel = 3, stride = 1, pad = 0, dilation = 1, groups = 1;
   bool bias = true;
+  bool trainable = true;
   Tensor operator()(Tensor x, Loc loc = Loc::Here()) const;  // [n,in,h,w] -> [n,out,h',w']
 };
 
@@ -41,6 +45,7 @@ struct Conv3d {
   int64_t in = 0, out = 0;
   int64_t kernel = 3, stride = 1, pad = 0, dilation = 1, groups = 1;
   bool bias = true;
+  bool trainable = true;
   Tensor operator()(Tensor x, Loc loc = Loc::Here()) const;  // [n,in,d,h,w] -> [n,out,d',h',w']
 };
 
@@ -49,6 +54,7 @@ struct ConvTranspose2d {
   int64_t in = 0, out = 0;
   int64_t kernel = 3, stride = 1, pad = 0, output_pad = 0, dilation = 1, groups = 1;
   bool bias = true;
+  bool trainable = true;
   Tensor operator()(Tensor x, Loc loc = Loc::Here()) const;  // [n,in,h,w] -> [n,out,h',w']
 };
 
@@ -58,6 +64,7 @@ struct Embedding {
   int64_t count = 0, size = 0;
   DType dtype = DType::kF32;
   double deviation = 0.02;
+  bool trainable = true;
   Tensor operator()(Tensor ids, Loc loc = Loc::Here()) const;
 };
 
@@ -74,6 +81,7 @@ struct LayerNorm {
   std::string name = {};
   int64_t size = 0;
   double epsilon = 1e-5;
+  bool trainable = true;
   Tensor operator()(Tensor x, Loc loc = Loc::Here()) const;  // normalises the last axis, of `size`
 };
 
@@ -81,6 +89,7 @@ struct RmsNorm {
   std::string name = {};
   int64_t size = 0;
   double epsilon = 1e-5;
+  bool trainable = true;
   Tensor operator()(Tensor x, Loc loc = Loc::Here()) const;  // the last axis, of `size`
 };
 
@@ -88,6 +97,7 @@ struct GroupNorm {
   std::string name = {};
   int64_t groups = 1, channels = 0;
   double epsilon = 1e-5;
+  bool trainable = true;
   Tensor operator()(Tensor x, Loc loc = Loc::Here()) const;  // [n,channels,...]
 };
 
@@ -98,6 +108,7 @@ struct BatchNorm {
   std::string name = {};
   int64_t channels = 0;
   double momentum = 0.1, epsilon = 1e-5;
+  bool trainable = true;
   Tensor operator()(Tensor x, bool train, Loc loc = Loc::Here()) const;  // [n,channels,...]
 };
 
@@ -111,6 +122,7 @@ struct MultiHeadAttention {
   int64_t size = 0, heads = 1, kv_heads = 0;  // kv_heads 0: as many as heads
   bool bias = true;
   double rotary_base = 0;
+  bool trainable = true;
   Tensor operator()(Tensor x, AttentionOptions options = {}, Loc loc = Loc::Here()) const;
   // Keys and values from `memory` [batch, other rows, size].
   Tensor operator()(Tensor x, Tensor memory, AttentionOptions options = {}, Loc loc = Loc::Here()) const;
@@ -125,18 +137,21 @@ struct Rnn {
   std::string name = {};
   int64_t in = 0, hidden = 0;
   bool bias = true;
+  bool trainable = true;
   RecurrentResult operator()(Tensor x, RecurrentOptions options = {}, Loc loc = Loc::Here()) const;
 };
 struct Gru {
   std::string name = {};
   int64_t in = 0, hidden = 0;
   bool bias = true;
+  bool trainable = true;
   RecurrentResult operator()(Tensor x, RecurrentOptions options = {}, Loc loc = Loc::Here()) const;
 };
 struct Lstm {
   std::string name = {};
   int64_t in = 0, hidden = 0;
   bool bias = true;
+  bool trainable = true;
   RecurrentResult operator()(Tensor x, RecurrentOptions options = {}, Loc loc = Loc::Here()) const;
 };
 

@@ -1,60 +1,118 @@
 #include "compiler/optim.h"
 
 #include <algorithm>
-#include <numbers>
+#include <iterator>
+#include <optional>
 
-#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "ir/build.h"
 #include "ir/build_math.h"
 #include "ir/build_shape.h"
 #include "ir/combiner.h"
+#include "ir/derivative.h"
 #include "ir/op_def.h"
+#include "ir/trace.h"
 
 namespace agc::optim {
 namespace {
 
+Tensor As(Tensor x, DType dtype, Loc loc) { return x.dtype() == dtype ? x : CastTo(x, dtype, loc); }
+
 Tensor Broadcasted(Tensor scalar, Tensor like, Loc loc) {
-  return Broadcast(CastTo(scalar, like.dtype(), loc), {like.dims().begin(), like.dims().end()}, loc);
+  return Broadcast(As(scalar, like.dtype(), loc), {like.dims().begin(), like.dims().end()}, loc);
 }
 
 Tensor Times(Tensor x, double factor, Loc loc) { return Mul(x, ScalarLike(x, factor, loc), loc); }
 
-// A trainable state that the graph reads, and the gradient of the loss with respect to it; with loss scaling, whether
-// all gradients of the step are finite.
+// ---------------------------------------------------------------- what is trained
+
+// A state to train. w and g, the gradient of the loss, are in the accumulator's dtype; `stored` is the state itself.
 struct Weight {
   StateDef state = {};
-  Tensor w = {}, g = {}, finite = {};
+  Tensor stored = {}, w = {}, g = {};
 };
 
-// In declaration order; empty after a diagnostic.
-std::vector<Weight> WeightsOf(Tensor loss, Tensor lr, Loc loc) {
-  if (!loss.valid()) return {};
-  Builder& b = *loss.builder;
-  if (!lr.valid()) {
-    if (!lr.poison) Poison(b, loc, "optimiser: the learning rate is missing, give lr a tensor of type f32[]");
-    return {};
+// What one call of Minimize works on. finite: with loss scaling, whether the step counts.
+struct Training {
+  Builder& builder;
+  Tensor loss = {}, lr = {}, finite = {};
+  std::string prefix = {};
+  int decay_rank = 0;
+  std::vector<Weight> weights = {};  // as declared, or as given
+  double Decay(const Weight& v, double decay) const { return v.state.type.rank() < decay_rank ? 0 : decay; }
+};
+
+// What a gradient of `loss` can flow to: through floats, and not through stop_gradient.
+std::vector<bool> ReachedFrom(const Graph& graph, OpId loss) {
+  const OpDef* stop = FindOp("stop_gradient");
+  std::vector<bool> reached(graph.ops.size());
+  reached[loss.index] = true;
+  for (size_t i = loss.index + 1; i-- > 0;) {
+    const Op& op = graph.ops[i];
+    const auto is_float = [](const TensorType& t) { return IsFloat(t.dtype); };
+    if (!reached[i] || op.def == stop || std::none_of(op.types.begin(), op.types.end(), is_float)) continue;
+    for (OpId operand : op.operands) reached[operand.index] = true;
   }
-  if (loss.rank() != 0) {
-    Poison(b, loc,
-           absl::StrCat("optimiser: the loss is ", ToString(loss.type()), ", expected a scalar; reduce it first"));
-    return {};
+  return reached;
+}
+
+// The mistake in what is asked for, if there is one.
+std::string Mistake(const Builder& b, Tensor loss, Tensor lr) {
+  if (loss.rank() != 0 || !IsFloat(loss.dtype())) {
+    return absl::StrCat("the loss is ", ToString(loss.type()), ", expected a float scalar; reduce it first");
   }
+  if (lr.builder == nullptr && !lr.poison) return "the learning rate is missing, give lr a tensor of type f32[]";
+  if (lr.builder == &b && lr.valid() && (lr.rank() != 0 || !IsFloat(lr.dtype()))) {
+    return absl::StrCat("the learning rate is ", ToString(lr.type()), ", expected f32[]");
+  }
+  return "";
+}
+
+// Whether `given` names each state that it trains once, and the loss depends on all of them.
+bool CheckGiven(Builder& b, TensorSpan given, const std::vector<bool>& reached, Loc loc) {
+  const size_t errors = b.errors.size();
+  if (given.empty()) Poison(b, loc, "optimiser: the list of what is to be trained is empty");
+  for (size_t k = 0; k < given.size(); ++k) {
+    const Tensor w = given[k];
+    if (!Live(w, b, absl::StrCat("optimiser: parameter ", k), loc)) return false;
+    const Op& op = b.graph->op(w.id);
+    const auto same = [&](const Tensor& other) { return other.id == w.id; };
+    if (op.def != &StateOp()) {
+      Poison(b, loc,
+             absl::StrCat("optimiser: parameter ", k, " is the value of an op ", op.def->name, ", expected a state"));
+    } else if (std::any_of(given.begin(), given.begin() + static_cast<ptrdiff_t>(k), same)) {
+      Poison(b, loc, absl::StrCat("optimiser: @", op.symbol, " is given twice"));
+    } else if (w.id.index >= reached.size() || !reached[w.id.index]) {
+      Poison(b, loc, absl::StrCat("optimiser: the loss does not depend on @", op.symbol));
+    }
+  }
+  return b.errors.size() == errors;
+}
+
+// Of all trainable states those that the loss depends on, or the given ones; empty after a diagnostic.
+std::vector<Weight> WeightsOf(Builder& b, Tensor loss, std::optional<TensorSpan> given, Loc loc) {
+  const std::vector<bool> reached = ReachedFrom(*b.graph, loss.id);
+  if (given.has_value() && !CheckGiven(b, *given, reached, loc)) return {};
+  const std::vector<Tensor> all =
+      given.has_value() ? std::vector<Tensor>(given->begin(), given->end()) : Trainable(loss, "", loc);
   std::vector<Weight> weights;
-  for (const StateDef& s : b.program->states) {
-    const OpId read = b.graph->FindState(s.name);
-    if (s.trainable && read.valid()) weights.push_back({s, {&b, read, b.generation, false}});
+  for (const Tensor& stored : all) {
+    if (stored.poison) return {};
+    if (stored.id.index >= reached.size() || !reached[stored.id.index]) continue;
+    const Tensor w = As(stored, AccumulatorOf(stored.dtype()), loc);
+    weights.push_back({*b.program->FindState(b.graph->op(stored.id).symbol), stored, w});
   }
-  if (weights.empty()) Poison(b, loc, absl::StrCat("optimiser: graph @", b.graph->name, " reads no trainable state"));
+  if (weights.empty()) Poison(b, loc, "optimiser: the loss depends on no trainable state");
   return weights;
 }
+
+// ---------------------------------------------------------------- gradients
 
 // Torch's clip_grad_norm_: the factor is norm / (common norm + 1e-6), at most 1. Squares are summed in f32 at least.
 void ClipNorm(std::vector<Weight>& weights, double norm, Loc loc) {
   Tensor sum;
   for (const Weight& v : weights) {
-    const Tensor square =
-        CastTo(ReduceSum(Square(CastTo(v.g, AccumulatorOf(v.g.dtype()), loc), loc), {}, false, loc), DType::kF32, loc);
+    const Tensor square = As(ReduceSum(Square(v.g, loc), {}, false, loc), DType::kF32, loc);
     sum = sum.valid() ? Add(sum, square, loc) : square;
   }
   const Tensor common = Add(Sqrt(sum, loc), ScalarLike(sum, 1e-6, loc), loc);
@@ -63,66 +121,105 @@ void ClipNorm(std::vector<Weight>& weights, double norm, Loc loc) {
 }
 
 // The new value of a state, or the old one where the step does not count.
-void Put(const Weight& v, absl::string_view name, Tensor old, Tensor value, Loc loc) {
-  if (!v.finite.valid()) return Update(old, name, value, loc);
-  const Tensor finite = Broadcast(v.finite, {value.dims().begin(), value.dims().end()}, loc);
-  Update(old, name, Where(finite, value, old, loc), loc);
+Tensor Counting(Tensor finite, Tensor value, Tensor old, Loc loc) {
+  if (!finite.valid()) return value;
+  return Where(Broadcast(finite, {value.dims().begin(), value.dims().end()}, loc), value, old, loc);
+}
+
+// Float states whose updates hold no derivative, which is what the forward pass updates, keep their values in a step
+// that does not count: statistics of activations that overflowed would stay infinite.
+void KeepForwardStates(Builder& b, Tensor finite, Loc loc) {
+  std::vector<bool> derived(b.graph->ops.size());
+  for (size_t i = 0; i < derived.size(); ++i) {
+    const Op& op = b.graph->ops[i];
+    derived[i] = IsDerivative(*op.def) ||
+                 std::any_of(op.operands.begin(), op.operands.end(), [&](OpId x) { return derived[x.index]; });
+  }
+  for (struct agc::Update& u : b.graph->updates) {
+    const StateDef& state = *b.program->FindState(u.state);
+    if (derived[u.value.index] || !IsFloat(state.type.dtype)) continue;
+    const Tensor old = State(b, u.state, state.type, state.init, state.trainable, loc);
+    u.value = Counting(finite, {&b, u.value, b.generation, false}, old, loc).id;
+  }
 }
 
 // Gradients of the scaled loss, unscaled; updates the scale.
-void ScaledGradients(std::vector<Weight>& weights, Tensor loss, const LossScaling& o, Loc loc) {
-  const Tensor scale = State(loss, "loss_scale", {DType::kF32, {}}, {.a = o.initial}, false, loc);
-  const Tensor good = State(loss, "loss_scale.good", {DType::kI32, {}}, {}, false, loc);
-  const Tensor scaled = Mul(CastTo(loss, DType::kF32, loc), scale, loc);
-  Tensor finite;
-  for (Weight& v : weights) {
-    v.g = DivOf(Gradient(scaled, v.w, loc), Broadcasted(scale, v.w, loc), loc);
+void ScaledGradients(Training& t, const LossScaling& o, Loc loc) {
+  const double most =
+      t.loss.dtype() == DType::kF16 ? 32768 : 16777216;  // f16 holds 65504, and the scale passes the loss
+  const std::string name = absl::StrCat(t.prefix, "loss_scale"), good_name = absl::StrCat(name, ".good");
+  const Tensor scale =
+      State(t.builder, name, {DType::kF32, {}}, {.a = std::min(o.initial, most)}, /*trainable=*/false, loc);
+  const Tensor good = State(t.builder, good_name, {DType::kI32, {}}, {}, /*trainable=*/false, loc);
+  const Tensor loss = As(t.loss, AccumulatorOf(t.loss.dtype()), loc),
+               scaled = Mul(loss, As(scale, loss.dtype(), loc), loc);
+  for (Weight& v : t.weights) {
+    v.g = DivOf(As(Gradient(scaled, v.stored, loc), v.w.dtype(), loc), Broadcasted(scale, v.w, loc), loc);
     const Tensor all = ReduceAll(IsFinite(v.g, loc), {}, false, loc);
-    finite = finite.valid() ? LogicalAnd(finite, all, loc) : all;
+    t.finite = t.finite.valid() ? LogicalAnd(t.finite, all, loc) : all;
   }
-  for (Weight& v : weights) v.finite = finite;
+  KeepForwardStates(t.builder, t.finite, loc);
   const Tensor next = Add(good, ScalarLike(good, 1, loc), loc);
   const Tensor full = GreaterEqual(next, ScalarLike(good, static_cast<double>(o.growth_every), loc), loc);
   const Tensor grown = Where(full, Times(scale, 2, loc), scale, loc);
-  Update(loss, "loss_scale", Clamp(Where(finite, grown, Times(scale, 0.5, loc), loc), 1, 16777216, loc), loc);
-  Update(loss, "loss_scale.good",
-         Where(LogicalAnd(finite, LogicalNot(full, loc), loc), next, FullLike(good, 0, loc), loc), loc);
+  Update(t.builder, name, Clamp(Where(t.finite, grown, Times(scale, 0.5, loc), loc), 1, most, loc), loc);
+  Update(t.builder, good_name,
+         Where(LogicalAnd(t.finite, LogicalNot(full, loc), loc), next, FullLike(good, 0, loc), loc), loc);
 }
 
-// Calls `step` with every weight after clipping and, where decay is not 0, with decay * w added to the gradient.
+// The states to train with their gradients, clipped; where `decay` is not 0, decay * w is added to them. None after a
+// diagnostic.
 template <typename Options>
-void ForEachWeight(Tensor loss, const Options& o, double decay, Loc loc, absl::FunctionRef<void(const Weight&)> step) {
-  std::vector<Weight> weights = WeightsOf(loss, o.lr, loc);
-  if (weights.empty()) return;
+std::optional<Training> Prepare(Tensor loss, std::optional<TensorSpan> given, const Options& o, double decay, Loc loc) {
+  Builder* b = Live(loss, "optimiser: the loss", loc);
+  if (b == nullptr) return std::nullopt;
+  if (const std::string mistake = Mistake(*b, loss, o.lr); !mistake.empty()) {
+    Poison(*b, loc, absl::StrCat("optimiser: ", mistake));
+    return std::nullopt;
+  }
+  if (!Live(o.lr, *b, "optimiser: the learning rate", loc)) return std::nullopt;
+  Training t{.builder = *b, .loss = loss, .lr = o.lr, .prefix = o.prefix, .decay_rank = o.decay_rank};
+  t.weights = WeightsOf(*b, loss, given, loc);
+  if (t.weights.empty()) return std::nullopt;
   if (o.scaling.initial > 0) {
-    ScaledGradients(weights, loss, o.scaling, loc);
+    ScaledGradients(t, o.scaling, loc);
   } else {
-    for (Weight& v : weights) v.g = Gradient(loss, v.w, loc);
+    for (Weight& v : t.weights) v.g = As(Gradient(loss, v.stored, loc), v.w.dtype(), loc);
   }
-  const Clip& clip = o.clip;
-  for (Weight& v : weights) {
-    if (clip.value > 0) v.g = Clamp(v.g, -clip.value, clip.value, loc);
+  for (Weight& v : t.weights) {
+    if (o.clip.value > 0) v.g = Clamp(v.g, -o.clip.value, o.clip.value, loc);
   }
-  if (clip.norm > 0) ClipNorm(weights, clip.norm, loc);
-  for (Weight& v : weights) {
-    if (decay != 0) v.g = Add(v.g, Times(v.w, decay, loc), loc);
-    step(v);
+  if (o.clip.norm > 0) ClipNorm(t.weights, o.clip.norm, loc);
+  for (Weight& v : t.weights) {
+    if (const double d = t.Decay(v, decay); d != 0) v.g = Add(v.g, Times(v.w, d, loc), loc);
   }
+  return t;
 }
 
-// A state `<w><suffix>` of the weight's type that moves to decay * state + share * x.
-Tensor Moving(const Weight& v, absl::string_view suffix, double decay, double share, Tensor x, Loc loc,
-              double initial = 0) {
-  const std::string name = absl::StrCat(v.state.name, suffix);
-  const Tensor old = State(v.w, name, v.state.type, {.a = initial}, false, loc);
+// ---------------------------------------------------------------- steps
+
+// A state `<prefix><w><suffix>`, of the weight's shape, and its update.
+Tensor Moment(const Training& t, const Weight& v, absl::string_view suffix, double initial, Loc loc) {
+  const TensorType type{v.w.dtype(), v.state.type.dims};
+  return State(t.builder, absl::StrCat(t.prefix, v.state.name, suffix), type, {.a = initial}, /*trainable=*/false, loc);
+}
+void PutMoment(const Training& t, const Weight& v, absl::string_view suffix, Tensor old, Tensor value, Loc loc) {
+  Update(t.builder, absl::StrCat(t.prefix, v.state.name, suffix), Counting(t.finite, value, old, loc), loc);
+}
+
+// A moment that moves to decay * moment + share * x.
+Tensor Moving(const Training& t, const Weight& v, absl::string_view suffix, double decay, double share, Tensor x,
+              Loc loc, double initial = 0) {
+  const Tensor old = Moment(t, v, suffix, initial, loc);
   const Tensor now = Add(decay == 1 ? old : Times(old, decay, loc), share == 1 ? x : Times(x, share, loc), loc);
-  Put(v, name, old, now, loc);
+  PutMoment(t, v, suffix, old, now, loc);
   return now;
 }
 
 // w' = w - lr * direction.
-void Descend(const Weight& v, Tensor lr, Tensor direction, Loc loc) {
-  Put(v, v.state.name, v.w, Sub(v.w, Mul(direction, Broadcasted(lr, v.w, loc), loc), loc), loc);
+void Descend(const Training& t, const Weight& v, Tensor direction, Loc loc) {
+  const Tensor next = Sub(v.w, Mul(direction, Broadcasted(t.lr, v.w, loc), loc), loc);
+  Update(t.builder, v.state.name, Counting(t.finite, As(next, v.stored.dtype(), loc), v.stored, loc), loc);
 }
 
 // g / (sqrt(square) + epsilon)
@@ -131,150 +228,107 @@ Tensor Scaled(Tensor g, Tensor square, double epsilon, Loc loc) {
 }
 
 // `decoupled` is AdamW's decay.
-void MinimizeAdam(Tensor loss, const AdamOptions& o, double decoupled, Loc loc) {
-  if (!loss.valid()) return;
-  Builder& b = *loss.builder;
-  const Tensor step = State(b, "adam.step", {DType::kI32, {}}, {}, false, loc);
+void TrainAdam(Tensor loss, std::optional<TensorSpan> given, const AdamOptions& o, double decoupled, Loc loc) {
+  const std::optional<Training> t = Prepare(loss, given, o, o.weight_decay, loc);
+  if (!t.has_value()) return;
+  const std::string name = absl::StrCat(o.prefix, "adam.step");
+  const Tensor step = State(t->builder, name, {DType::kI32, {}}, {}, /*trainable=*/false, loc);
   const Tensor next = Add(step, ScalarLike(step, 1, loc), loc);
-  const Tensor t = CastTo(next, DType::kF32, loc);
-  const auto correction = [&](double beta) { return 1.0 - Pow(ScalarLike(t, beta, loc), t, loc); };
-  const Tensor c1 = correction(o.beta1), c2 = correction(o.beta2);
-  Weight last;
-  ForEachWeight(loss, o, o.weight_decay, loc, [&](const Weight& v) {
-    const Tensor g = v.g;
-    const Tensor mean = Moving(v, ".adam_m", o.beta1, 1 - o.beta1, g, loc);
-    const Tensor square = Moving(v, ".adam_v", o.beta2, 1 - o.beta2, Mul(g, g, loc), loc);
-    const Tensor unbiased = DivOf(mean, Broadcasted(c1, v.w, loc), loc);
-    Tensor direction = Scaled(unbiased, DivOf(square, Broadcasted(c2, v.w, loc), loc), o.epsilon, loc);
-    if (decoupled != 0) direction = Add(direction, Times(v.w, decoupled, loc), loc);
-    Descend(v, o.lr, direction, loc);
-    last = v;
-  });
-  Put(last, "adam.step", step, next, loc);
+  for (const Weight& v : t->weights) {
+    const auto unbiased = [&](Tensor moment, double beta) {
+      const Tensor n = CastTo(next, v.w.dtype(), loc);
+      return DivOf(moment, Broadcasted(1.0 - Pow(ScalarLike(n, beta, loc), n, loc), v.w, loc), loc);
+    };
+    const Tensor mean = Moving(*t, v, ".adam_m", o.beta1, 1 - o.beta1, v.g, loc);
+    const Tensor square = Moving(*t, v, ".adam_v", o.beta2, 1 - o.beta2, Mul(v.g, v.g, loc), loc);
+    Tensor direction = Scaled(unbiased(mean, o.beta1), unbiased(square, o.beta2), o.epsilon, loc);
+    if (const double d = t->Decay(v, decoupled); d != 0) direction = Add(direction, Times(v.w, d, loc), loc);
+    Descend(*t, v, direction, loc);
+  }
+  Update(t->builder, name, Counting(t->finite, next, step, loc), loc);
 }
 
-}  // namespace
+void Train(Tensor loss, std::optional<TensorSpan> given, const AdamOptions& o, Loc loc) {
+  TrainAdam(loss, given, o, 0, loc);
+}
 
-void Sgd::Minimize(Tensor loss, Loc loc) const {
-  const SgdOptions& o = options_;
-  ForEachWeight(loss, o, o.weight_decay, loc, [&](const Weight& v) {
-    const Tensor g = v.g;
-    Tensor direction = g;
+void Train(Tensor loss, std::optional<TensorSpan> given, const AdamWOptions& o, Loc loc) {
+  const AdamOptions adam{.lr = o.lr,
+                         .beta1 = o.beta1,
+                         .beta2 = o.beta2,
+                         .epsilon = o.epsilon,
+                         .clip = o.clip,
+                         .scaling = o.scaling,
+                         .decay_rank = o.decay_rank,
+                         .prefix = o.prefix};
+  TrainAdam(loss, given, adam, o.weight_decay, loc);
+}
+
+void Train(Tensor loss, std::optional<TensorSpan> given, const SgdOptions& o, Loc loc) {
+  const std::optional<Training> t = Prepare(loss, given, o, o.weight_decay, loc);
+  if (!t.has_value()) return;
+  for (const Weight& v : t->weights) {
+    Tensor direction = v.g;
     if (o.momentum != 0) {
-      direction = Moving(v, ".velocity", o.momentum, 1, g, loc);
-      if (o.nesterov) direction = Add(g, Times(direction, o.momentum, loc), loc);
+      direction = Moving(*t, v, ".velocity", o.momentum, 1, v.g, loc);
+      if (o.nesterov) direction = Add(v.g, Times(direction, o.momentum, loc), loc);
     }
-    Descend(v, o.lr, direction, loc);
-  });
+    Descend(*t, v, direction, loc);
+  }
 }
 
-void Adam::Minimize(Tensor loss, Loc loc) const { MinimizeAdam(loss, options_, 0, loc); }
-
-void AdamW::Minimize(Tensor loss, Loc loc) const {
-  const AdamWOptions& o = options_;
-  MinimizeAdam(
-      loss,
-      {.lr = o.lr, .beta1 = o.beta1, .beta2 = o.beta2, .epsilon = o.epsilon, .clip = o.clip, .scaling = o.scaling},
-      o.weight_decay, loc);
-}
-
-void RmsProp::Minimize(Tensor loss, Loc loc) const {
-  const RmsPropOptions& o = options_;
-  ForEachWeight(loss, o, o.weight_decay, loc, [&](const Weight& v) {
-    const Tensor g = v.g;
-    Tensor square = Moving(v, ".square", o.decay, 1 - o.decay, Mul(g, g, loc), loc);
+void Train(Tensor loss, std::optional<TensorSpan> given, const RmsPropOptions& o, Loc loc) {
+  const std::optional<Training> t = Prepare(loss, given, o, o.weight_decay, loc);
+  if (!t.has_value()) return;
+  for (const Weight& v : t->weights) {
+    Tensor square = Moving(*t, v, ".square", o.decay, 1 - o.decay, Mul(v.g, v.g, loc), loc);
     if (o.centred) {
-      const Tensor mean = Moving(v, ".mean", o.decay, 1 - o.decay, g, loc), zero = FullLike(mean, 0, loc);
+      const Tensor mean = Moving(*t, v, ".mean", o.decay, 1 - o.decay, v.g, loc), zero = FullLike(mean, 0, loc);
       square = Maximum(Sub(square, Mul(mean, mean, loc), loc), zero, loc);  // rounding may take it below 0
     }
-    Tensor direction = Scaled(g, square, o.epsilon, loc);
-    if (o.momentum != 0) direction = Moving(v, ".velocity", o.momentum, 1, direction, loc);
-    Descend(v, o.lr, direction, loc);
-  });
+    Tensor direction = Scaled(v.g, square, o.epsilon, loc);
+    if (o.momentum != 0) direction = Moving(*t, v, ".velocity", o.momentum, 1, direction, loc);
+    Descend(*t, v, direction, loc);
+  }
 }
 
-void Adagrad::Minimize(Tensor loss, Loc loc) const {
-  const AdagradOptions& o = options_;
-  ForEachWeight(loss, o, o.weight_decay, loc, [&](const Weight& v) {
-    const Tensor g = v.g;
-    const Tensor square = Moving(v, ".square", 1, 1, Mul(g, g, loc), loc, o.initial);
-    Descend(v, o.lr, Scaled(g, square, o.epsilon, loc), loc);
-  });
+void Train(Tensor loss, std::optional<TensorSpan> given, const AdagradOptions& o, Loc loc) {
+  const std::optional<Training> t = Prepare(loss, given, o, o.weight_decay, loc);
+  if (!t.has_value()) return;
+  for (const Weight& v : t->weights) {
+    const Tensor square = Moving(*t, v, ".square", 1, 1, Mul(v.g, v.g, loc), loc, o.initial);
+    Descend(*t, v, Scaled(v.g, square, o.epsilon, loc), loc);
+  }
 }
 
-void Lion::Minimize(Tensor loss, Loc loc) const {
-  const LionOptions& o = options_;
-  ForEachWeight(loss, o, 0, loc, [&](const Weight& v) {
-    const std::string name = absl::StrCat(v.state.name, ".lion_m");
-    const Tensor m = State(v.w, name, v.state.type, {}, false, loc);
+void Train(Tensor loss, std::optional<TensorSpan> given, const LionOptions& o, Loc loc) {
+  const std::optional<Training> t = Prepare(loss, given, o, 0, loc);
+  if (!t.has_value()) return;
+  for (const Weight& v : t->weights) {
+    const Tensor m = Moment(*t, v, ".lion_m", 0, loc);
     const auto mixed = [&](double beta) { return Add(Times(m, beta, loc), Times(v.g, 1 - beta, loc), loc); };
     Tensor direction = Sign(mixed(o.beta1), loc);
-    if (o.weight_decay != 0) direction = Add(direction, Times(v.w, o.weight_decay, loc), loc);
-    Put(v, name, m, mixed(o.beta2), loc);
-    Descend(v, o.lr, direction, loc);
-  });
-}
-
-// ---------------------------------------------------------------- schedules
-
-namespace {
-
-// The step as f32[], or poison.
-Tensor Counted(Tensor step, Loc loc) {
-  if (!step.valid()) return step;
-  if (step.rank() != 0 || !IsInt(step.dtype())) {
-    return Poison(*step.builder, loc,
-                  absl::StrCat("schedule: the step is ", ToString(step.type()), ", expected an integer scalar"));
+    if (const double d = t->Decay(v, o.weight_decay); d != 0) direction = Add(direction, Times(v.w, d, loc), loc);
+    PutMoment(*t, v, ".lion_m", m, mixed(o.beta2), loc);
+    Descend(*t, v, direction, loc);
   }
-  return CastTo(step, DType::kF32, loc);
-}
-
-// The part of the warmup that is done behind this step, at most 1; then `after`, times peak.
-Tensor Warmed(Tensor t, double peak, int64_t warmup, Tensor after, Loc loc) {
-  const Tensor rate = Times(after, peak, loc);
-  if (warmup <= 0) return rate;
-  const Tensor rising = Times(Add(t, ScalarLike(t, 1, loc), loc), peak / static_cast<double>(warmup), loc);
-  return Where(Less(t, ScalarLike(t, static_cast<double>(warmup), loc), loc), rising, rate, loc);
-}
-
-// How far the steps behind the warmup are, 0 to 1.
-Tensor Progress(Tensor t, const ScheduleOptions& o, Loc loc) {
-  const double rest = static_cast<double>(std::max<int64_t>(o.steps - o.warmup, 1));
-  const Tensor behind = Sub(t, ScalarLike(t, static_cast<double>(o.warmup), loc), loc);
-  return Clamp(DivOf(behind, ScalarLike(t, rest, loc), loc), 0, 1, loc);
-}
-
-// From 1 to last / peak as `share` falls from 1 to 0.
-Tensor Between(Tensor share, const ScheduleOptions& o, Loc loc) {
-  const double last = o.peak == 0 ? 0 : o.last / o.peak;
-  return Add(Times(share, 1 - last, loc), ScalarLike(share, last, loc), loc);
 }
 
 }  // namespace
 
-Tensor Constant(Tensor step, ScheduleOptions o, Loc loc) {
-  const Tensor t = Counted(step, loc);
-  return Warmed(t, o.peak, o.warmup, ScalarLike(t, 1, loc), loc);
+template <typename Options>
+void Optimiser<Options>::Minimize(Tensor loss, Loc loc) const {
+  Train(loss, std::nullopt, options_, loc);
 }
-
-Tensor Linear(Tensor step, ScheduleOptions o, Loc loc) {
-  const Tensor t = Counted(step, loc), progress = Progress(t, o, loc);
-  return Warmed(t, o.peak, o.warmup, Between(Sub(ScalarLike(t, 1, loc), progress, loc), o, loc), loc);
+template <typename Options>
+void Optimiser<Options>::Minimize(Tensor loss, TensorSpan params, Loc loc) const {
+  Train(loss, params, options_, loc);
 }
-
-Tensor Cosine(Tensor step, ScheduleOptions o, Loc loc) {
-  const Tensor t = Counted(step, loc), angle = Times(Progress(t, o, loc), std::numbers::pi, loc);
-  const Tensor share = Times(Add(Cos(angle, loc), ScalarLike(t, 1, loc), loc), 0.5, loc);
-  return Warmed(t, o.peak, o.warmup, Between(share, o, loc), loc);
-}
-
-Tensor StepDecay(Tensor step, StepDecayOptions o, Loc loc) {
-  const Tensor t = Counted(step, loc);
-  const Tensor behind =
-      Maximum(Sub(t, ScalarLike(t, static_cast<double>(o.warmup), loc), loc), ScalarLike(t, 0, loc), loc);
-  const Tensor times =
-      Floor(DivOf(behind, ScalarLike(t, static_cast<double>(std::max<int64_t>(o.every, 1)), loc), loc), loc);
-  return Warmed(t, o.peak, o.warmup, Pow(ScalarLike(t, o.factor, loc), times, loc), loc);
-}
+template class Optimiser<SgdOptions>;
+template class Optimiser<AdamOptions>;
+template class Optimiser<AdamWOptions>;
+template class Optimiser<RmsPropOptions>;
+template class Optimiser<AdagradOptions>;
+template class Optimiser<LionOptions>;
 
 }  // namespace agc::optim

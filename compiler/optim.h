@@ -1,9 +1,10 @@
-// Optimisers: they differentiate a loss with respect to every trainable state that the graph reads, and update those
-// states. Forward, backward and update are one graph. Learning rates are f32[] tensors: a param of the graph, or a
-// schedule of a step counter.
+// Optimisers: they differentiate a loss with respect to states and update those. Forward, backward and update are one
+// graph. Learning rates are f32[] tensors: a param of the graph, or a schedule of a step counter.
 //   agc::optim::Sgd({.lr = lr, .momentum = 0.9f}).Minimize(loss);
 //   agc::optim::AdamW({.lr = agc::optim::Cosine(t.Counter("step"), {.peak = 3e-4, .warmup = 100, .steps = 5000}),
 //                      .clip = {.norm = 1}}).Minimize(loss);
+//   agc::optim::Adam({.lr = lr, .prefix = "g."}).Minimize(loss, agc::Trainable(loss, "generator."));
+// Moments and arithmetic are in f32 for weights of f16 and bf16, else in the weight's type.
 #pragma once
 #include "compiler/module.h"
 
@@ -16,12 +17,33 @@ struct Clip {
 };
 
 // For contractions in f16 (--precision=f16), whose gradients would round to 0: derivatives are taken of loss * scale
-// and divided by scale. A step with a gradient that is not finite changes nothing but the scale, which it halves; after
-// `growth_every` other steps in a row the scale doubles, up to 2^24 (Micikevicius et al. 2018, "Mixed precision
-// training", section 3.2). States `loss_scale` and `loss_scale.good`. initial 0: no scaling.
+// and divided by scale. After a step with a gradient that is not finite the scale is halved; after `growth_every` other
+// steps in a row it doubles, up to 2^24, or 2^15 for a loss in f16 (Micikevicius et al. 2018, "Mixed precision
+// training", section 3.2). A step that is not finite changes no weight, no moment, and no float state that the graph
+// updates before Minimize, such as running statistics; counters and other integer states go on, so that the next step
+// sees the next batch, and so do updates made behind Minimize. States `loss_scale` and `loss_scale.good`. initial 0: no
+// scaling.
 struct LossScaling {
   double initial = 0;
   int64_t growth_every = 2000;
+};
+
+// What all options have in common: lr; weight_decay, which reaches the states of decay_rank axes and more (2 leaves out
+// biases and the scales of normalisations); clip and scaling; and a prefix for the names of the optimiser's own states,
+// which two optimisers in one module need where they would share one (`adam.step`, `loss_scale`).
+
+// Minimize trains every trainable state that the graph has read so far and the loss depends on, or those given: reads
+// of states, as State and Trainable return them. A state that the loss does not reach, or only through stop_gradient,
+// is not touched; given by name it is an error.
+template <typename Options>
+class Optimiser {
+ public:
+  explicit Optimiser(Options options) : options_(std::move(options)) {}
+  void Minimize(Tensor loss, Loc loc = Loc::Here()) const;
+  void Minimize(Tensor loss, TensorSpan params, Loc loc = Loc::Here()) const;
+
+ private:
+  Options options_;
 };
 
 // g' = g + weight_decay * w;  v' = momentum * v + g';  w' = w - lr * v'  (Sutskever et al. 2013, "On the importance of
@@ -34,15 +56,10 @@ struct SgdOptions {
   double weight_decay = 0;
   Clip clip = {};
   LossScaling scaling = {};
+  int decay_rank = 0;
+  std::string prefix = {};
 };
-class Sgd {
- public:
-  explicit Sgd(SgdOptions options) : options_(options) {}
-  void Minimize(Tensor loss, Loc loc = Loc::Here()) const;
-
- private:
-  SgdOptions options_;
-};
+using Sgd = Optimiser<SgdOptions>;
 
 // Kingma and Ba (2015), "Adam", algorithm 1, with weight_decay * w added to the gradient. States `<w>.adam_m`,
 // `<w>.adam_v` and the step counter `adam.step`.
@@ -52,15 +69,10 @@ struct AdamOptions {
   double weight_decay = 0;
   Clip clip = {};
   LossScaling scaling = {};
+  int decay_rank = 0;
+  std::string prefix = {};
 };
-class Adam {
- public:
-  explicit Adam(AdamOptions options) : options_(options) {}
-  void Minimize(Tensor loss, Loc loc = Loc::Here()) const;
-
- private:
-  AdamOptions options_;
-};
+using Adam = Optimiser<AdamOptions>;
 
 // Loshchilov and Hutter (2019), "Decoupled weight decay regularization", algorithm 2: Adam, and lr * weight_decay * w
 // is taken from the weight beside it.
@@ -70,15 +82,10 @@ struct AdamWOptions {
   double weight_decay = 0.01;
   Clip clip = {};
   LossScaling scaling = {};
+  int decay_rank = 0;
+  std::string prefix = {};
 };
-class AdamW {
- public:
-  explicit AdamW(AdamWOptions options) : options_(options) {}
-  void Minimize(Tensor loss, Loc loc = Loc::Here()) const;
-
- private:
-  AdamWOptions options_;
-};
+using AdamW = Optimiser<AdamWOptions>;
 
 // Hinton (2012), lecture 6e: s' = decay * s + (1 - decay) * g^2;  w' = w - lr * g / (sqrt(s') + epsilon), or with
 // momentum by a velocity; centred: s' less the square of the mean gradient (Graves 2013). States `<w>.square`,
@@ -90,15 +97,10 @@ struct RmsPropOptions {
   double weight_decay = 0;
   Clip clip = {};
   LossScaling scaling = {};
+  int decay_rank = 0;
+  std::string prefix = {};
 };
-class RmsProp {
- public:
-  explicit RmsProp(RmsPropOptions options) : options_(options) {}
-  void Minimize(Tensor loss, Loc loc = Loc::Here()) const;
-
- private:
-  RmsPropOptions options_;
-};
+using RmsProp = Optimiser<RmsPropOptions>;
 
 // Duchi, Hazan and Singer (2011): s' = s + g^2;  w' = w - lr * g / (sqrt(s') + epsilon). States `<w>.square`.
 struct AdagradOptions {
@@ -107,15 +109,10 @@ struct AdagradOptions {
   double weight_decay = 0;
   Clip clip = {};
   LossScaling scaling = {};
+  int decay_rank = 0;
+  std::string prefix = {};
 };
-class Adagrad {
- public:
-  explicit Adagrad(AdagradOptions options) : options_(options) {}
-  void Minimize(Tensor loss, Loc loc = Loc::Here()) const;
-
- private:
-  AdagradOptions options_;
-};
+using Adagrad = Optimiser<AdagradOptions>;
 
 // Chen et al. (2023), "Symbolic discovery of optimization algorithms", program 1. States `<w>.lion_m`.
 struct LionOptions {
@@ -124,15 +121,10 @@ struct LionOptions {
   double weight_decay = 0;
   Clip clip = {};
   LossScaling scaling = {};
+  int decay_rank = 0;
+  std::string prefix = {};
 };
-class Lion {
- public:
-  explicit Lion(LionOptions options) : options_(options) {}
-  void Minimize(Tensor loss, Loc loc = Loc::Here()) const;
-
- private:
-  LionOptions options_;
-};
+using Lion = Optimiser<LionOptions>;
 
 // ---------------------------------------------------------------- schedules
 

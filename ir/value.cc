@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ir/op_def.h"
+#include "ir/trace.h"
 
 namespace agc {
 
@@ -39,6 +40,36 @@ int64_t Value::dim(int axis) const {
   return i >= 0 && i < static_cast<int>(d.size()) ? d[i] : 1;
 }
 
+namespace {
+thread_local Builder* current_trace = nullptr;
+
+// No value of a trace that is being written.
+bool IsStale(Value x) {
+  return x.builder == nullptr || x.builder->graph == nullptr || x.generation != x.builder->generation;
+}
+}  // namespace
+
+Builder* CurrentTrace() { return current_trace; }
+TraceScope::TraceScope(Builder& b) : before_(current_trace) { current_trace = &b; }
+TraceScope::~TraceScope() { current_trace = before_; }
+
+bool Live(Value x, Builder& b, absl::string_view what, Loc loc) {
+  const bool here = x.builder == &b && x.generation == b.generation && b.graph != nullptr;
+  if (here) return !x.poison;
+  Poison(b, loc, absl::StrCat(what, x.builder == nullptr ? " is an empty tensor" : " belongs to another trace"));
+  return false;
+}
+
+Builder* Live(Value x, absl::string_view what, Loc loc) {
+  Builder* b = IsStale(x) && current_trace != nullptr ? current_trace : x.builder;
+  return b != nullptr && Live(x, *b, what, loc) ? b : nullptr;
+}
+
+Value Poisoned(Value x) {
+  Builder* b = current_trace != nullptr ? current_trace : x.builder;
+  return {b, {}, b == nullptr ? 0 : b->generation, true};
+}
+
 Value Poison(Builder& b, Loc loc, absl::string_view message) {
   b.errors.push_back(ErrorAt(b.inherit ? b.loc : loc, message));
   return {&b, {}, b.generation, true};
@@ -50,12 +81,13 @@ Value Emit(Builder& b, absl::string_view name, absl::Span<const Value> operands,
   absl::InlinedVector<OpId, 3> ids;
   for (const Value& v : operands) {
     if (v.poison) return poison;
-    if (v.builder == nullptr) return Poison(b, loc, absl::StrCat(name, ": an operand is an empty tensor"));
     if (v.builder != &b || v.generation != b.generation) {
-      return Poison(b, loc, absl::StrCat(name, ": an operand belongs to another trace"));
+      Live(v, b, absl::StrCat(name, ": an operand"), loc);
+      return poison;
     }
     ids.push_back(v.id);
   }
+  if (b.graph == nullptr) return Poison(b, loc, absl::StrCat(name, ": its trace is over"));
   const OpDef* def = FindOp(name);
   if (def == nullptr) return Poison(b, loc, absl::StrCat("unknown op ", name));
   const absl::StatusOr<OpId> id = AppendChecked(*b.graph, *def, ids, attrs, b.inherit ? b.loc : loc);
@@ -68,9 +100,13 @@ Value Emit(Builder& b, absl::string_view name, absl::Span<const Value> operands,
 }
 
 Value Emit(absl::string_view op, absl::Span<const Value> operands, absl::Span<const Attr> attrs, Loc loc) {
+  // A stale operand's builder may be of another module, which nobody asks for this mistake.
   for (const Value& v : operands) {
-    if (v.builder != nullptr) return Emit(*v.builder, op, operands, attrs, loc);
+    if (!IsStale(v) || (v.builder != nullptr && current_trace == nullptr)) {
+      return Emit(*v.builder, op, operands, attrs, loc);
+    }
   }
+  if (current_trace != nullptr) return Emit(*current_trace, op, operands, attrs, loc);
   return {nullptr, {}, 0, true};
 }
 
@@ -108,9 +144,9 @@ Value EmitBinary(absl::string_view op, Value a, Value b, Loc loc) {
 }
 
 Value ScalarLike(Value like, double value, Loc loc) {
-  if (!like.valid()) return like;
-  Builder& b = *like.builder;
-  if (like.generation != b.generation) return Poison(b, loc, "a tensor of another trace is used");
+  Builder* live = Live(like, "the tensor beside a literal", loc);
+  if (live == nullptr) return CurrentTrace() == nullptr ? like : Poisoned(like);
+  Builder& b = *live;
   if (!IsFloat(like.dtype()) && value != std::floor(value)) {
     return Poison(b, loc,
                   absl::StrCat("literal ", value, " is not a whole number, and the tensor is ", Name(like.dtype()),

@@ -23,6 +23,7 @@ absl::Status CheckConstant(const TensorType& type, size_t elements, bool splat) 
 }  // namespace
 
 Value Constant(Builder& b, TensorType type, LiteralPtr literal, Loc loc) {
+  if (b.graph == nullptr) return Poison(b, loc, "constant: its trace is over");
   if (literal == nullptr) return Poison(b, loc, "constant: no elements given");
   const absl::Status valid = CheckConstant(type, literal->values.size(), literal->splat);
   if (!valid.ok()) return Poison(b, loc, valid.message());

@@ -1,54 +1,17 @@
-// Layers and optimisers of the C++ API on the host evaluators: what states they declare and how those move.
+// Layers of the C++ API on the host evaluators: what states they declare and how those move.
 #include <cmath>
-#include <random>
 
 #include "compiler/agc.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ir/eval/graph_eval.h"
-#include "passes/manager.h"
+#include "test/unit/train_steps.h"
 
 namespace agc {
 namespace {
 
 using testing::DoubleNear;
-using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using Numbers = std::vector<double>;
-
-Numbers NumbersOf(const HostTensor& t) {
-  Numbers values;
-  for (int64_t i = 0; i < t.type.elements(); ++i) values.push_back(t.at(i).AsDouble());
-  return values;
-}
-HostTensor TensorOf(TensorType type, const Numbers& values) {
-  HostTensor t = HostTensor::Zeros(std::move(type));
-  for (int64_t i = 0; i < t.type.elements(); ++i) {
-    t.set(i, Scalar::Of(t.type.dtype, values[values.size() == 1 ? 0 : static_cast<size_t>(i)]));
-  }
-  return t;
-}
-
-// Steps of a module's graph from given inputs; states start at their constants unless they are given.
-struct Steps {
-  Program program;
-  EvalInputs in = {};
-  explicit Steps(const Module& m) : program(Clone(m.program())) {
-    EXPECT_TRUE(m.status().ok()) << m.status();
-    PassContext context;
-    const absl::Status status = RunPipeline(program, {"dce", "autograd"}, context);
-    EXPECT_TRUE(status.ok()) << status;
-  }
-  EvalResult Run(const std::string& graph) {
-    absl::StatusOr<EvalResult> r = EvaluateGraph(program, *program.FindGraph(graph), in, EvalMode::kExact);
-    EXPECT_TRUE(r.ok()) << r.status();
-    if (!r.ok()) return {};
-    for (const auto& [name, value] : r->states) in.states[name] = value;
-    return *std::move(r);
-  }
-  Numbers State(const std::string& name) { return NumbersOf(in.states.at(name)); }
-};
 
 // ---------------------------------------------------------------- layers
 
@@ -139,168 +102,20 @@ TEST(Layers, WrongInputs) {
   EXPECT_THAT(message, HasSubstr("schedule: the step is f32[2,3], expected an integer scalar"));
 }
 
-// ---------------------------------------------------------------- optimisers
-
-// The weights and gradients of two steps on loss = sum(c w^2) / 2, whose gradient is c w.
-constexpr double kLr = 0.125;
-const Numbers kStart = {1, -2}, kCurve = {0.5, 3};
-
-Numbers AfterTwoSteps(absl::FunctionRef<void(Tensor loss, Tensor lr)> minimize) {
+TEST(Layers, OptimisersLeaveFrozenLayersAlone) {
   Module m("m");
-  m.Graph("step", [&](Trace& t) {
-    const Tensor c = t.Input("c", kF32, {2});
-    const Tensor w = State(c, "w", {kF32, {2}}, {}, true);
-    minimize(ReduceSum(c * w * w) * 0.5, t.Param("lr", kF32));
+  m.Graph("train", [&](Trace& t) {
+    const Tensor x = t.Input("x", kF32, {2, 3});
+    const nn::Linear first{.name = "first", .in = 3, .out = 2, .trainable = false},
+        last{.name = "last", .in = 2, .out = 1};
+    nn::MultiHeadAttention{.name = "a", .size = 4, .trainable = false}(t.Input("z", kF32, {1, 2, 4}));
+    optim::Sgd({.lr = t.Param("lr", kF32), .weight_decay = 0.5}).Minimize(ReduceSum(last(first(x))));
   });
-  Steps s(m);
-  s.in.params["c"] = TensorOf({kF32, {2}}, kCurve);
-  s.in.params["lr"] = TensorOf({kF32, {}}, {kLr});
-  s.in.states["w"] = TensorOf({kF32, {2}}, kStart);
-  s.Run("step");
-  s.Run("step");
-  return s.State("w");
-}
-
-// The same by `step`(w, g, t, memory of eight numbers), element by element.
-Numbers Expected(absl::FunctionRef<double(double w, double g, int t, double* memory)> step) {
-  Numbers w = kStart;
-  for (size_t i = 0; i < w.size(); ++i) {
-    double memory[8] = {};
-    for (int t = 1; t <= 2; ++t) w[i] = step(w[i], kCurve[i] * w[i], t, memory);
-  }
-  return w;
-}
-
-void ExpectNear(const Numbers& got, const Numbers& want) {
-  ASSERT_EQ(got.size(), want.size());
-  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 2e-5) << i;
-}
-
-TEST(Optimisers, Sgd) {
-  for (bool nesterov : {false, true}) {
-    const Numbers got = AfterTwoSteps([&](Tensor loss, Tensor lr) {
-      optim::Sgd({.lr = lr, .momentum = 0.75, .nesterov = nesterov, .weight_decay = 0.5}).Minimize(loss);
-    });
-    ExpectNear(got, Expected([&](double w, double g, int, double* v) {
-                 g += 0.5 * w;
-                 v[0] = 0.75 * v[0] + g;
-                 return w - kLr * (nesterov ? g + 0.75 * v[0] : v[0]);
-               }));
-  }
-}
-
-double AdamStep(double g, int t, double* m) {
-  m[0] = 0.9 * m[0] + 0.1 * g;
-  m[1] = 0.99 * m[1] + 0.01 * g * g;
-  return m[0] / (1 - std::pow(0.9, t)) / (std::sqrt(m[1] / (1 - std::pow(0.99, t))) + 1e-3);
-}
-
-TEST(Optimisers, AdamAndAdamW) {
-  ExpectNear(AfterTwoSteps([&](Tensor loss, Tensor lr) {
-               optim::Adam({.lr = lr, .beta2 = 0.99, .epsilon = 1e-3, .weight_decay = 0.5}).Minimize(loss);
-             }),
-             Expected([](double w, double g, int t, double* m) { return w - kLr * AdamStep(g + 0.5 * w, t, m); }));
-  ExpectNear(AfterTwoSteps([&](Tensor loss, Tensor lr) {
-               optim::AdamW({.lr = lr, .beta2 = 0.99, .epsilon = 1e-3, .weight_decay = 0.5}).Minimize(loss);
-             }),
-             Expected([](double w, double g, int t, double* m) { return w - kLr * (AdamStep(g, t, m) + 0.5 * w); }));
-}
-
-TEST(Optimisers, RmsPropAdagradAndLion) {
-  for (bool centred : {false, true}) {
-    const Numbers got = AfterTwoSteps([&](Tensor loss, Tensor lr) {
-      optim::RmsProp({.lr = lr, .decay = 0.75, .epsilon = 1e-2, .momentum = 0.5, .centred = centred}).Minimize(loss);
-    });
-    ExpectNear(got, Expected([&](double w, double g, int, double* m) {
-                 m[0] = 0.75 * m[0] + 0.25 * g * g;
-                 m[1] = 0.75 * m[1] + 0.25 * g;
-                 m[2] = 0.5 * m[2] + g / (std::sqrt(m[0] - (centred ? m[1] * m[1] : 0)) + 1e-2);
-                 return w - kLr * m[2];
-               }));
-  }
-  ExpectNear(AfterTwoSteps([&](Tensor loss, Tensor lr) { optim::Adagrad({.lr = lr, .initial = 0.5}).Minimize(loss); }),
-             Expected([](double w, double g, int t, double* m) {
-               m[0] = (t == 1 ? 0.5 : m[0]) + g * g;
-               return w - kLr * g / (std::sqrt(m[0]) + 1e-10);
-             }));
-  ExpectNear(
-      AfterTwoSteps([&](Tensor loss, Tensor lr) { optim::Lion({.lr = lr, .weight_decay = 0.5}).Minimize(loss); }),
-      Expected([](double w, double g, int, double* m) {
-        const double u = 0.9 * m[0] + 0.1 * g;
-        m[0] = 0.99 * m[0] + 0.01 * g;
-        return w - kLr * ((u > 0) - (u < 0) + 0.5 * w);
-      }));
-}
-
-TEST(Optimisers, Clipping) {
-  ExpectNear(
-      AfterTwoSteps([&](Tensor loss, Tensor lr) { optim::Sgd({.lr = lr, .clip = {.value = 1}}).Minimize(loss); }),
-      Expected([](double w, double g, int, double*) { return w - kLr * std::fmin(std::fmax(g, -1), 1); }));
-  // Both elements share one norm: (0.5, -6), then what that leaves.
-  Numbers w = kStart;
-  for (int t = 0; t < 2; ++t) {
-    const double norm = std::hypot(kCurve[0] * w[0], kCurve[1] * w[1]);
-    for (size_t i = 0; i < 2; ++i) w[i] -= kLr * kCurve[i] * w[i] * std::fmin(1, 2 / norm);
-  }
-  ExpectNear(AfterTwoSteps([&](Tensor loss, Tensor lr) { optim::Sgd({.lr = lr, .clip = {.norm = 2}}).Minimize(loss); }),
-             w);
-  ExpectNear(
-      AfterTwoSteps([&](Tensor loss, Tensor lr) { optim::Sgd({.lr = lr, .clip = {.norm = 1e6}}).Minimize(loss); }),
-      AfterTwoSteps([&](Tensor loss, Tensor lr) { optim::Sgd({.lr = lr}).Minimize(loss); }));
-}
-
-// A scale that is a power of two changes no bit of a finite step; one whose gradients overflow changes the scale alone.
-TEST(Optimisers, LossScaling) {
-  const auto adam = [](double initial) {
-    return
-        [initial](Tensor loss, Tensor lr) { optim::Adam({.lr = lr, .scaling = {.initial = initial}}).Minimize(loss); };
-  };
-  EXPECT_EQ(AfterTwoSteps(adam(1024)), AfterTwoSteps(adam(0)));
-
-  Module m("m");
-  m.Graph("step", [&](Trace& t) {
-    const Tensor c = t.Input("c", kF32, {2}), w = State(c, "w", {kF32, {2}}, {.a = 1}, true);
-    optim::Sgd({.lr = t.Param("lr", kF32), .momentum = 0.5, .scaling = {.initial = 65536, .growth_every = 2}})
-        .Minimize(ReduceSum(w * c));
-  });
-  Steps s(m);
-  s.in.params["lr"] = TensorOf({kF32, {}}, {0.25});
-  s.in.states["w"] = TensorOf({kF32, {2}}, {1, 1});
-  s.in.params["c"] = TensorOf({kF32, {2}}, {1e38, 1});  // 65536 times that is infinite
-  s.Run("step");
-  EXPECT_THAT(s.State("w"), ElementsAre(1, 1));
-  EXPECT_THAT(s.State("w.velocity"), ElementsAre(0, 0));
-  EXPECT_THAT(s.State("loss_scale"), ElementsAre(32768));
-  s.in.params["c"] = TensorOf({kF32, {2}}, {2, 4});
-  s.Run("step");
-  EXPECT_THAT(s.State("w"), ElementsAre(0.5, 0));
-  EXPECT_THAT(s.State("loss_scale"), ElementsAre(32768));
-  s.Run("step");  // the second good one in a row
-  EXPECT_THAT(s.State("loss_scale"), ElementsAre(65536));
-  EXPECT_THAT(s.State("loss_scale.good"), ElementsAre(0));
-}
-
-// ---------------------------------------------------------------- schedules
-
-Numbers Rates(int n, absl::FunctionRef<Tensor(Tensor step)> schedule) {
-  Module m("m");
-  m.Graph("g", [&](Trace& t) { t.Output("lr", schedule(t.Counter("step"))); });
-  Steps s(m);
-  Numbers rates;
-  for (int k = 0; k < n; ++k) rates.push_back(s.Run("g").outputs.at("lr").at(0).AsDouble());
-  return rates;
-}
-
-TEST(Schedules, FollowTheirFormulas) {
-  const auto near = [](const Numbers& want) { return testing::Pointwise(DoubleNear(1e-6), want); };
-  EXPECT_THAT(Rates(4, [](Tensor t) { return optim::Constant(t, {.peak = 2, .warmup = 2}); }), near({1, 2, 2, 2}));
-  EXPECT_THAT(Rates(8, [](Tensor t) { return optim::Linear(t, {.peak = 2, .warmup = 2, .steps = 6, .last = 1}); }),
-              near({1, 2, 2, 1.75, 1.5, 1.25, 1, 1}));
-  EXPECT_THAT(Rates(7, [](Tensor t) { return optim::Cosine(t, {.peak = 2, .steps = 4, .last = 0}); }),
-              near({2, 1 + std::sqrt(0.5), 1, 1 - std::sqrt(0.5), 0, 0, 0}));
-  EXPECT_THAT(
-      Rates(6, [](Tensor t) { return optim::StepDecay(t, {.peak = 8, .warmup = 1, .every = 2, .factor = 0.5}); }),
-      near({8, 8, 8, 4, 4, 2}));
+  ASSERT_TRUE(m.status().ok()) << m.status();
+  std::vector<std::string> updated;
+  for (const auto& u : m.program().FindGraph("train")->updates) updated.push_back(u.state);
+  EXPECT_THAT(updated, ElementsAre("last.weight", "last.bias"));
+  EXPECT_FALSE(m.program().FindState("a.out.bias")->trainable);
 }
 
 }  // namespace
