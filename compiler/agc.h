@@ -63,11 +63,11 @@ class Bundle {
 // buffer ABI is that of the options: bindings, which every load takes, unless they say otherwise.
 absl::StatusOr<Bundle> Compile(const Module& module, absl::string_view target, CompileOptions options = {});
 
-// The bundle with the values of all states, as Session::Save gives them: (name, bytes) pairs.
+// The bundle with the values of all states, as Session::Save gives them.
 template <typename Values>
 absl::StatusOr<Bundle> WithStates(const Bundle& bundle, const Values& values) {
   std::vector<StateValue> states;
-  for (const auto& v : values) states.push_back({v.name, v.bytes});
+  for (const auto& v : values) states.push_back({v.name, v.bytes, v.dtype, v.dims});
   AGC_ASSIGN_OR_RETURN(rt::Bundle content, WithStates(bundle.content(), states));
   return Bundle(std::move(content));
 }

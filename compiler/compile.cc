@@ -7,7 +7,9 @@
 #include <set>
 #include <thread>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "codegen/glsl.h"
 #include "codegen/reflect.h"
 #include "codegen/spirv.h"
@@ -18,7 +20,6 @@
 #include "passes/manager.h"
 
 namespace agc {
-namespace {
 
 PassContext ContextOf(const Target& target, const CompileOptions& o) {
   PassContext context;
@@ -32,6 +33,39 @@ PassContext ContextOf(const Target& target, const CompileOptions& o) {
   context.ring = o.ring;
   return context;
 }
+
+// ---------------------------------------------------------------- options in the module text
+
+namespace {
+
+constexpr absl::string_view kCompiledWith = "// compiled with";
+constexpr std::pair<Numerics, absl::string_view> kNumerics[] = {{Numerics::kPortable, " --numerics=portable"},
+                                                                {Numerics::kFast, " --numerics=fast"}};
+
+}  // namespace
+
+std::string OptionsComment(const CompileOptions& o) {
+  std::string given;
+  for (const auto& [numerics, text] : kNumerics) absl::StrAppend(&given, o.numerics == numerics ? text : "");
+  if (o.precision != DType::kF32) absl::StrAppend(&given, " --precision=", Name(o.precision));
+  return given.empty() ? "" : absl::StrCat(kCompiledWith, given, "\n");
+}
+
+CompileOptions WithOptionsOf(absl::string_view module_text, CompileOptions o) {
+  o.numerics = Numerics::kRepeatable;
+  o.precision = DType::kF32;
+  absl::string_view line = module_text.substr(0, module_text.find('\n'));
+  if (!absl::ConsumePrefix(&line, kCompiledWith)) return o;
+  for (const auto& [numerics, text] : kNumerics) {
+    if (absl::StrContains(line, text)) o.numerics = numerics;
+  }
+  for (const DType narrow : {DType::kF16, DType::kBF16}) {
+    if (absl::StrContains(line, absl::StrCat(" --precision=", Name(narrow)))) o.precision = narrow;
+  }
+  return o;
+}
+
+namespace {
 
 constexpr int64_t kMaxRing = 65536;
 
@@ -172,7 +206,7 @@ absl::StatusOr<Program> LowerToPlan(Program program, const Target& target, const
 absl::StatusOr<rt::Bundle> CompileProgram(Program program, const Target& target, const CompileOptions& options) {
   rt::Bundle bundle;
   bundle.module_name = program.name;
-  if (!options.strip) bundle.ir_text = Print(program);
+  if (!options.strip) bundle.ir_text = absl::StrCat(OptionsComment(options), Print(program));
   AGC_ASSIGN_OR_RETURN(program, LowerToPlan(std::move(program), target, options));
   AGC_ASSIGN_OR_RETURN(bundle.kernels, CompileKernels(program, options));
   rt::Variant variant;
@@ -207,18 +241,32 @@ absl::StatusOr<rt::Bundle> CompileProgram(Program program, const Target& target,
 
 absl::StatusOr<rt::Bundle> WithStates(rt::Bundle bundle, const std::vector<StateValue>& states) {
   std::map<std::string, const StateValue*> given;
-  for (const StateValue& s : states) given[s.name] = &s;
+  for (const StateValue& s : states) {
+    const bool known = std::any_of(bundle.states.begin(), bundle.states.end(),
+                                   [&](const rt::State& state) { return !state.hidden && state.name == s.name; });
+    if (!known) return absl::InvalidArgumentError(absl::StrCat("the bundle has no state @", s.name));
+    if (!given.emplace(s.name, &s).second) {
+      return absl::InvalidArgumentError(absl::StrCat("state @", s.name, " is given twice"));
+    }
+  }
   bundle.state_values.assign(bundle.state_bytes, 0);
   for (const rt::State& s : bundle.states) {
     if (s.hidden) continue;
-    uint64_t bytes = rt::DTypeSize(s.dtype);
-    for (int64_t d : s.dims) bytes *= static_cast<uint64_t>(d);
+    const TensorType type{static_cast<DType>(s.dtype), {s.dims.begin(), s.dims.end()}};
     const auto it = given.find(s.name);
     if (it == given.end()) return absl::InvalidArgumentError(absl::StrCat("state @", s.name, " is missing"));
-    if (it->second->bytes.size() != bytes)
+    const StateValue& value = *it->second;
+    if (value.dtype.has_value() && (*value.dtype != s.dtype || value.dims != s.dims)) {
+      const TensorType other{static_cast<DType>(*value.dtype), {value.dims.begin(), value.dims.end()}};
       return absl::InvalidArgumentError(
-          absl::StrCat("state @", s.name, ": ", it->second->bytes.size(), " bytes given, ", bytes, " expected"));
-    std::memcpy(bundle.state_values.data() + s.offset, it->second->bytes.data(), bytes);
+          absl::StrCat("state @", s.name, " is ", ToString(type), ", given as ", ToString(other)));
+    }
+    const auto bytes = static_cast<size_t>(type.bytes());
+    if (value.bytes.size() != bytes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("state @", s.name, ": ", value.bytes.size(), " bytes given, ", bytes, " expected"));
+    }
+    if (bytes > 0) std::memcpy(bundle.state_values.data() + s.offset, value.bytes.data(), bytes);
   }
   bundle.has_state_values = true;
   return bundle;

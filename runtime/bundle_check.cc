@@ -1,6 +1,7 @@
 #include "runtime/bundle_check.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "runtime/plan_check.h"
@@ -212,9 +213,16 @@ Status CheckBundle(const Bundle& bundle, uint64_t const_bytes, uint64_t state_va
   for (const Variant& variant : bundle.variants) {
     if (static_cast<int>(variant.requires_.abi) > 1) return Bad("unknown buffer ABI");
     std::set<std::string> names;
+    std::map<std::string, const Signature*> residents;  // bound once for all entries
     for (const Entry& entry : variant.entries) {
       if (!names.insert(entry.name).second) return Bad("two entries are named " + entry.name);
       if (Status status = CheckEntry(bundle, variant, entry, const_bytes); !status.ok()) return status;
+      for (const Signature& r : entry.residents) {
+        const Signature& first = *residents.emplace(r.name, &r).first->second;
+        if (r.dtype == first.dtype && r.dims == first.dims) continue;
+        return Bad("resident " + r.name + " is " + TypeText(first.dtype, first.dims) + " in one entry and " +
+                   TypeText(r.dtype, r.dims) + " in another");
+      }
     }
   }
   return Status();

@@ -348,12 +348,9 @@ Status CheckHazards(Checker& c, size_t step) {
     return Status();
   }
   for (const FlatArg& arg : s.args) {
-    if (Reads(arg.access)) {
-      if (Status status = CheckRead(c, step, arg); !status.ok()) return status;
-    }
-    if (Writes(arg.access)) {
-      if (Status status = CheckWrite(c, step, arg); !status.ok()) return status;
-    }
+    Status status = Reads(arg.access) ? CheckRead(c, step, arg) : Status();
+    if (status.ok() && Writes(arg.access)) status = CheckWrite(c, step, arg);
+    if (!status.ok()) return status;
   }
   for (bool write : {false, true}) {  // after a write no earlier read matters: the write itself conflicts with more
     for (const FlatArg& arg : s.args) {

@@ -1,6 +1,7 @@
 #include "runtime/session.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "runtime/bundle_check.h"
 #include "runtime/session_impl.h"
@@ -25,6 +26,33 @@ uint64_t Bytes(const State& s) {
   return bytes;
 }
 
+// Whether elements given as one dtype, none for plain bytes, are those of another; bytes are taken for bool.
+bool Fits(std::optional<DType> given, DType dtype) {
+  return !given.has_value() || *given == dtype || (*given == DType::kU8 && dtype == DType::kBool);
+}
+
+// Whether `data` is one value of a resident or state.
+template <typename Declared>
+Status CheckGiven(const char* role, const Declared& s, size_t bytes, std::optional<DType> dtype) {
+  const std::string what = role + (" " + s.name) + " of " + TypeText(s.dtype, s.dims);
+  if (!Fits(dtype, s.dtype)) return Invalid(what + " was given as " + DTypeName(*dtype));
+  if (bytes == Bytes(s)) return Status();
+  return Invalid(what + " takes " + Num(Bytes(s)) + " bytes, " + Num(bytes) + " were given");
+}
+
+// IEEE half and bfloat16 to float, which holds all their values.
+float FloatOf(DType dtype, uint16_t bits) {
+  uint32_t out = uint32_t{bits} << 16;
+  if (dtype == DType::kF16) {
+    const uint32_t sign = out & 0x80000000u, exponent = bits >> 10 & 31, fraction = bits & 1023;
+    if (exponent == 0) return std::copysign(std::ldexp(static_cast<float>(fraction), -24), sign != 0 ? -1.0f : 1.0f);
+    out = sign | (exponent == 31 ? 255u : exponent + 112) << 23 | fraction << 13;
+  }
+  float value = 0;
+  std::memcpy(&value, &out, sizeof(value));
+  return value;
+}
+
 // The argument for a signature, with its size in values of the signature's type checked: `most` or one.
 StatusOr<const Arg*> FindArg(const Entry& entry, const char* role, const Signature& s, int64_t most, const Args& args) {
   const std::string where = "entry " + entry.name + ": " + role + " " + s.name + " of " + TypeText(s.dtype, s.dims);
@@ -35,10 +63,7 @@ StatusOr<const Arg*> FindArg(const Entry& entry, const char* role, const Signatu
     found = &arg;
   }
   if (found == nullptr) return Invalid(where + " is missing");
-  const bool bytes_as_bool = s.dtype == DType::kBool && found->dtype() == DType::kU8;
-  if (found->dtype().has_value() && *found->dtype() != s.dtype && !bytes_as_bool) {
-    return Invalid(where + " was given as " + DTypeName(*found->dtype()));
-  }
+  if (!Fits(found->dtype(), s.dtype)) return Invalid(where + " was given as " + DTypeName(*found->dtype()));
   const uint64_t one = Bytes(s);
   if (found->size() != one && found->size() != one * static_cast<uint64_t>(most)) {
     std::string wanted = Num(one);
@@ -178,10 +203,24 @@ const Value* Outputs::Find(const std::string& name) const {
   return nullptr;
 }
 
-const Value& Outputs::operator[](const std::string& name) const {
-  static const Value* const kNone = new Value();
-  const Value* value = Find(name);
-  return value != nullptr ? *value : *kNone;
+Status Outputs::Missing(const std::string& name) const {
+  std::string known;
+  for (const Value& value : values) known += (known.empty() ? "" : ", ") + value.name;
+  return Status(Code::kNotFound, "no output " + name + "; the entry has " + (known.empty() ? "none" : known));
+}
+
+Status Value::CopyTo(DType as, void* to) const {
+  if (as == DType::kF32 && (dtype == DType::kF16 || dtype == DType::kBF16)) {
+    for (size_t i = 0; i < bytes.size() / 2; ++i) {
+      uint16_t bits = 0;
+      std::memcpy(&bits, bytes.data() + 2 * i, 2);
+      static_cast<float*>(to)[i] = FloatOf(dtype, bits);
+    }
+    return Status();
+  }
+  if (!Fits(as, dtype)) return Invalid(name + " of " + TypeText(dtype, dims) + " was asked for as " + DTypeName(as));
+  if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
+  return Status();
 }
 
 Session::Session(std::unique_ptr<SessionImpl> impl) : impl_(std::move(impl)) {}
@@ -193,7 +232,7 @@ const std::vector<Entry>& Session::entries() const { return impl_->entries(); }
 const std::vector<State>& Session::states() const { return impl_->bundle.states; }
 BufferAbi Session::abi() const { return impl_->abi(); }
 
-Status Session::Bind(const std::string& name, const void* data, size_t bytes) {
+Status Session::Bind(const std::string& name, const void* data, size_t bytes, std::optional<DType> dtype) {
   SessionImpl& s = *impl_;
   if (Status st = s.device->Alive(); !st.ok()) return st;
   const Signature* found = nullptr;
@@ -201,11 +240,7 @@ Status Session::Bind(const std::string& name, const void* data, size_t bytes) {
     for (const Signature& r : entry.residents) found = r.name == name ? &r : found;
   }
   if (found == nullptr) return Invalid("no entry has a resident " + name);
-  const uint64_t wanted = Bytes(*found);
-  if (bytes != wanted) {
-    return Invalid("resident " + name + " of " + TypeText(found->dtype, found->dims) + " takes " + Num(wanted) +
-                   " bytes, " + Num(bytes) + " were given");
-  }
+  if (Status st = CheckGiven("resident", *found, bytes, dtype); !st.ok()) return st;
   auto it = s.residents.find(name);
   if (it == s.residents.end()) {
     // The plan may give the arena a few bytes more than the value has.
@@ -289,15 +324,12 @@ StatusOr<Value> Session::ReadState(const std::string& name) {
   return value;
 }
 
-Status Session::WriteState(const std::string& name, const void* data, size_t bytes) {
+Status Session::WriteState(const std::string& name, const void* data, size_t bytes, std::optional<DType> dtype) {
   SessionImpl& s = *impl_;
   if (Status st = s.device->Alive(); !st.ok()) return st;
   const State* state = FindState(s, name);
   if (state == nullptr) return Status(Code::kNotFound, "no state " + name);
-  if (bytes != Bytes(*state)) {
-    return Invalid("state " + name + " of " + TypeText(state->dtype, state->dims) + " takes " + Num(Bytes(*state)) +
-                   " bytes, " + Num(bytes) + " were given");
-  }
+  if (Status st = CheckGiven("state", *state, bytes, dtype); !st.ok()) return st;
   return Upload(*s.device, s.stager, s.state, state->offset, data, bytes);
 }
 

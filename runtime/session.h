@@ -2,7 +2,7 @@
 //   AGC_RETURN_IF_ERROR(session.Init(/*seed=*/1));                          // or session.Restore(checkpoint)
 //   AGC_RETURN_IF_ERROR(session.Bind("images", data, bytes));
 //   AGC_ASSIGN_OR_RETURN(Outputs out, session.Run("train_step", 50, {{"lr", 0.05f}, {"rows", rows}}));
-//   std::vector<float> losses = out["loss"].Get<float>();                   // 50 of them, an each_step output
+//   AGC_ASSIGN_OR_RETURN(std::vector<float> losses, out.Get<float>("loss"));    // 50 of them, an each_step output
 // One thread at a time per session; several sessions may share a device.
 #pragma once
 #include <cstdint>
@@ -83,19 +83,29 @@ struct Value {
   std::vector<int64_t> dims = {};
   std::vector<uint8_t> bytes = {};
 
-  // The elements; empty if T is not this dtype.
+  // The elements. T is the dtype's, or float for f16 and bf16, whose values it holds, or uint8_t for bool.
   template <typename T>
-  std::vector<T> Get() const {
-    std::vector<T> values(DTypeOf<T>::value == dtype ? bytes.size() / sizeof(T) : 0);
-    if (!values.empty()) std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
+  StatusOr<std::vector<T>> Get() const {
+    std::vector<T> values(bytes.size() / DTypeSize(dtype));
+    if (Status st = CopyTo(DTypeOf<T>::value, values.data()); !st.ok()) return st;
     return values;
   }
+
+ private:
+  Status CopyTo(DType as, void* to) const;
 };
 
 struct Outputs {
-  std::vector<Value> values = {};  // in the order the entry declares
-  const Value* Find(const std::string& name) const;
-  const Value& operator[](const std::string& name) const;  // an empty Value if there is none
+  std::vector<Value> values = {};                    // in the order the entry declares
+  const Value* Find(const std::string& name) const;  // null if there is none
+  template <typename T>
+  StatusOr<std::vector<T>> Get(const std::string& name) const {
+    const Value* value = Find(name);
+    return value == nullptr ? StatusOr<std::vector<T>>(Missing(name)) : value->Get<T>();
+  }
+
+ private:
+  Status Missing(const std::string& name) const;
 };
 
 struct StepTime {
@@ -122,12 +132,12 @@ class Session {
   const std::vector<State>& states() const;
   BufferAbi abi() const;
 
-  // Uploads a resident (exactly its bytes). A first Bind marks the entries that use it for recording; later ones
-  // overwrite the same memory.
-  Status Bind(const std::string& name, const void* data, size_t bytes);
+  // Uploads a resident (exactly its bytes; a dtype that is given must be its own). A first Bind marks the entries that
+  // use it for recording; later ones overwrite the same memory.
+  Status Bind(const std::string& name, const void* data, size_t bytes, std::optional<DType> dtype = {});
   template <typename T>
   Status Bind(const std::string& name, const std::vector<T>& values) {
-    return Bind(name, values.data(), values.size() * sizeof(T));
+    return Bind(name, values.data(), values.size() * sizeof(T), DTypeOf<T>::value);
   }
 
   // Runs `entry` n times. Every input is given once and is the same for all n; a param has one value or n. Outputs
@@ -141,7 +151,11 @@ class Session {
   StatusOr<std::vector<Value>> Save();
   Status Restore(const std::vector<Value>& states);
   StatusOr<Value> ReadState(const std::string& name);
-  Status WriteState(const std::string& name, const void* data, size_t bytes);
+  Status WriteState(const std::string& name, const void* data, size_t bytes, std::optional<DType> dtype = {});
+  template <typename T>
+  Status WriteState(const std::string& name, const std::vector<T>& values) {
+    return WriteState(name, values.data(), values.size() * sizeof(T), DTypeOf<T>::value);
+  }
 
   Profile profile() const;
   // From now on, entries are recorded with time stamps and run step by step. Unimplemented where the device has none.

@@ -13,6 +13,7 @@
 #include "compiler/agc.h"
 #include "examples/common/mnist.h"
 #include "examples/common/npy.h"
+#include "examples/common/options.h"
 #include "examples/common/terminal.h"
 #include "runtime/device.h"
 
@@ -61,7 +62,7 @@ absl::StatusOr<double> TestAccuracy(agc::rt::Session& s, const examples::MnistSe
   for (int64_t i = 0; i < test.size(); i += kBatch) {
     const auto images = agc::rt::Arg::View("images", test.images.data() + i * 784, kBatch * 784);
     AGC_ASSIGN_OR_RETURN(agc::rt::Outputs out, s.Run("infer", 1, {images}));
-    const std::vector<int32_t> digits = out["digits"].Get<int32_t>();
+    AGC_ASSIGN_OR_RETURN(const std::vector<int32_t> digits, out.Get<int32_t>("digits"));
     for (int64_t j = 0; j < kBatch; ++j) right += digits[j] == test.labels[i + j] ? 1 : 0;
   }
   return static_cast<double>(right) / static_cast<double>(test.size());
@@ -91,7 +92,8 @@ absl::Status Train(const std::string& data_dir, const std::string& out_file, con
       for (int64_t i = 0; i < 20; ++i)
         lr[i] = 0.06f * (1 - static_cast<float>(epoch * kSteps + step + i) / (epochs * kSteps));
       AGC_ASSIGN_OR_RETURN(agc::rt::Outputs out, s.Run("train_step", 20, {{"lr", lr}}));
-      const std::vector<float> loss = out["loss"].Get<float>(), accuracy = out["accuracy"].Get<float>();
+      AGC_ASSIGN_OR_RETURN(const std::vector<float> loss, out.Get<float>("loss"));
+      AGC_ASSIGN_OR_RETURN(const std::vector<float> accuracy, out.Get<float>("accuracy"));
       bar.Show(epoch * kSteps + step + 20, std::accumulate(loss.begin(), loss.end(), 0.0) / 20,
                std::accumulate(accuracy.begin(), accuracy.end(), 0.0) / 20);
     }
@@ -117,11 +119,16 @@ absl::Status Show(const std::string& digits, const std::string& said) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::map<std::string, std::string> o = {
-      {"--data", "examples/data/mnist"}, {"--out", "lenet5.agb"}, {"--digits", "digits.npy"}, {"--epochs", "1"}};
-  for (int i = 1; i + 1 < argc; i += 2) o[argv[i]] = argv[i + 1];
+  std::map<std::string, std::string> o = {{"--data", "examples/data/mnist"},
+                                          {"--out", "lenet5.agb"},
+                                          {"--digits", "digits.npy"},
+                                          {"--epochs", "1"},
+                                          {"--device", ""},
+                                          {"--show", ""},
+                                          {"--said", ""}};
+  if (!examples::ReadOptions(argc, argv, o)) return 2;
   const int64_t epochs = std::max(1, std::atoi(o["--epochs"].c_str()));
-  const absl::Status status = o.count("--show") != 0
+  const absl::Status status = !o["--show"].empty()
                                   ? Show(o["--show"], o["--said"])
                                   : Train(o["--data"], o["--out"], o["--digits"], epochs, o["--device"]);
   if (!status.ok()) std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
+#include <cstdlib>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/agc.h"
+#include "examples/common/options.h"
 #include "runtime/device.h"
 
 namespace {
@@ -99,11 +101,11 @@ absl::Status Train(const std::string& data, int64_t steps, const std::string& de
   AGC_RETURN_IF_ERROR(s.Bind("measures", iris.train.measures));
   AGC_RETURN_IF_ERROR(s.Bind("species", iris.train.species));
   AGC_ASSIGN_OR_RETURN(agc::rt::Outputs out, s.Run("train_step", steps, {{"lr", 0.01f}}));
-  const std::vector<float> loss = out["loss"].Get<float>();
+  AGC_ASSIGN_OR_RETURN(const std::vector<float> loss, out.Get<float>("loss"));
   for (size_t i = 0; i < loss.size(); i += std::max<size_t>(loss.size() / 5, 1))
     std::printf("step %4zu  loss %.4f\n", i, loss[i]);
   AGC_ASSIGN_OR_RETURN(out, s.Run("infer", 1, {{"measures", iris.test.measures}}));
-  const std::vector<int32_t> guess = out["species"].Get<int32_t>();
+  AGC_ASSIGN_OR_RETURN(const std::vector<int32_t> guess, out.Get<int32_t>("species"));
   int64_t right = 0;
   for (int64_t i = 0; i < kTest; ++i) right += guess[i] == iris.test.species[i] ? 1 : 0;
   std::printf("test accuracy: %.2f%% of %lld flowers\n", 100.0 * static_cast<double>(right) / kTest,
@@ -114,14 +116,10 @@ absl::Status Train(const std::string& data, int64_t steps, const std::string& de
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string data = "examples/data/iris/iris.csv", device;
-  int64_t steps = 300;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    if (std::strcmp(argv[i], "--data") == 0) data = argv[i + 1];
-    if (std::strcmp(argv[i], "--device") == 0) device = argv[i + 1];
-    if (std::strcmp(argv[i], "--steps") == 0) steps = std::max(1, std::atoi(argv[i + 1]));
-  }
-  const absl::Status status = Train(data, steps, device);
+  std::map<std::string, std::string> o = {
+      {"--data", "examples/data/iris/iris.csv"}, {"--steps", "300"}, {"--device", ""}};
+  if (!examples::ReadOptions(argc, argv, o)) return 2;
+  const absl::Status status = Train(o["--data"], std::max(1, std::atoi(o["--steps"].c_str())), o["--device"]);
   if (!status.ok()) std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
   return status.ok() ? 0 : 2;
 }

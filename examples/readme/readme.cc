@@ -22,8 +22,10 @@ absl::Status Learn() {
   const std::vector<float> x = {0, 0, 0, 1, 1, 0, 1, 1}, y = {0, 1, 1, 0};
   AGC_ASSIGN_OR_RETURN(agc::rt::Outputs trained, s.Run("train_step", 500, {{"x", x}, {"y", y}, {"lr", 0.02f}}));
   AGC_ASSIGN_OR_RETURN(agc::rt::Outputs out, s.Run("infer", 1, {{"x", x}}));
-  std::printf("%s\nloss %.5f\n", device.description().c_str(), trained["loss"].Get<float>().back());
-  for (float p : out["y"].Get<float>()) std::printf("%d ", p > 0.5f ? 1 : 0);
+  AGC_ASSIGN_OR_RETURN(const std::vector<float> loss, trained.Get<float>("loss"));
+  AGC_ASSIGN_OR_RETURN(const std::vector<float> answers, out.Get<float>("y"));
+  std::printf("%s\nloss %.5f\n", device.description().c_str(), loss.back());
+  for (float p : answers) std::printf("%d ", p > 0.5f ? 1 : 0);
   std::printf("\n");
   return absl::OkStatus();
 }
@@ -31,5 +33,5 @@ absl::Status Learn() {
 int main() {
   const absl::Status status = Learn();
   if (!status.ok()) std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
-  return status.ok() ? 0 : 1;
+  return status.ok() ? 0 : 2;
 }

@@ -4,6 +4,7 @@
 // row-major.
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -18,12 +19,12 @@ using namespace agc::rt;
 
 int Fail(const Status& status) {
   fprintf(stderr, "error: %s\n", status.message().c_str());
-  return 1;
+  return 2;
 }
 
-std::vector<uint8_t> ReadFile(const std::string& path) {
+StatusOr<std::vector<uint8_t>> ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) fprintf(stderr, "warning: cannot read %s\n", path.c_str());
+  if (!file) return Status(Code::kNotFound, "cannot read " + path);
   return std::vector<uint8_t>(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
 }
 
@@ -44,29 +45,49 @@ void List(const Session& session) {
   }
 }
 
-// The bytes for a value: from a file, every element a number (floats and 32-bit integers), or zeros.
-std::vector<uint8_t> Bytes(const Signature& s, const std::map<std::string, std::string>& given) {
+template <typename T>
+void Fill(std::vector<uint8_t>& bytes, double number) {
+  const T value = static_cast<T>(number);
+  for (size_t i = 0; i + sizeof(T) <= bytes.size(); i += sizeof(T)) std::memcpy(bytes.data() + i, &value, sizeof(T));
+}
+
+// The bytes for a value: from a file, every element a number, or zeros.
+StatusOr<std::vector<uint8_t>> Bytes(const Signature& s, const std::map<std::string, std::string>& given) {
   size_t count = 1;
   for (int64_t d : s.dims) count *= static_cast<size_t>(d);
   std::vector<uint8_t> bytes(count * DTypeSize(s.dtype));
   const auto it = given.find(s.name);
   if (it == given.end()) return bytes;
   if (it->second[0] == '@') return ReadFile(it->second.substr(1));
-  const double number = std::strtod(it->second.c_str(), nullptr);
-  const float as_float = static_cast<float>(number);
-  const int32_t as_int = static_cast<int32_t>(number);
-  for (size_t i = 0; i < count && DTypeSize(s.dtype) == 4; ++i) {
-    std::memcpy(bytes.data() + 4 * i, s.dtype == DType::kF32 ? static_cast<const void*>(&as_float) : &as_int, 4);
+  char* end = nullptr;
+  const double number = std::strtod(it->second.c_str(), &end);
+  const Status refused(Code::kInvalidArgument, s.name + "=" + it->second + ": give " + Type(s) + " as a file, @FILE");
+  if (end == it->second.c_str() || *end != 0) return refused;
+  switch (s.dtype) {
+    case DType::kF32:
+      Fill<float>(bytes, number);
+      return bytes;
+    case DType::kI32:
+      Fill<int32_t>(bytes, number);
+      return bytes;
+    case DType::kU32:
+      Fill<uint32_t>(bytes, number);
+      return bytes;
+    case DType::kU8:
+    case DType::kBool:
+      Fill<uint8_t>(bytes, number);
+      return bytes;
+    default:
+      return refused;
   }
-  return bytes;
 }
 
 void Print(const Value& value) {
   printf("%s:", value.name.c_str());
-  const std::vector<float> floats = value.Get<float>();
-  const std::vector<int32_t> ints = value.Get<int32_t>();
-  for (size_t i = 0; i < floats.size() && i < 8; ++i) printf(" %g", static_cast<double>(floats[i]));
-  for (size_t i = 0; i < ints.size() && i < 8; ++i) printf(" %d", ints[i]);
+  const StatusOr<std::vector<float>> floats = value.Get<float>();
+  const StatusOr<std::vector<int32_t>> ints = value.Get<int32_t>();
+  for (size_t i = 0; floats.ok() && i < floats->size() && i < 8; ++i) printf(" %g", static_cast<double>((*floats)[i]));
+  for (size_t i = 0; ints.ok() && i < ints->size() && i < 8; ++i) printf(" %d", (*ints)[i]);
   printf(" (%zu bytes)\n", value.bytes.size());
 }
 
@@ -76,11 +97,18 @@ int RunEntry(Session& session, const Entry& entry, int64_t steps, const std::map
     if (Status s = session.Init(1); !s.ok()) return Fail(s);
   }
   for (const Signature& r : entry.residents) {
-    if (Status s = session.Bind(r.name, Bytes(r, given)); !s.ok()) return Fail(s);
+    const StatusOr<std::vector<uint8_t>> bytes = Bytes(r, given);
+    if (!bytes.ok()) return Fail(bytes.status());
+    if (Status s = session.Bind(r.name, bytes->data(), bytes->size()); !s.ok()) return Fail(s);
   }
   Args args;
-  for (const Signature& s : entry.inputs) args.push_back(Arg::Raw(s.name, Bytes(s, given)));
-  for (const Signature& s : entry.params) args.push_back(Arg::Raw(s.name, Bytes(s, given)));
+  for (const auto* list : {&entry.inputs, &entry.params}) {
+    for (const Signature& s : *list) {
+      StatusOr<std::vector<uint8_t>> bytes = Bytes(s, given);
+      if (!bytes.ok()) return Fail(bytes.status());
+      args.push_back(Arg::Raw(s.name, *std::move(bytes)));
+    }
+  }
   StatusOr<Outputs> outputs = session.Run(entry.name, steps, args);
   if (!outputs.ok()) return Fail(outputs.status());
   for (const Value& value : outputs->values) Print(value);
@@ -101,6 +129,9 @@ int main(int argc, char** argv) {
       options.name_or_index = word.substr(9);
     } else if (word == "--trusted") {
       trust = Trust::kTrusted;
+    } else if (word.rfind("--", 0) == 0) {
+      fprintf(stderr, "error: there is no option %s\n", word.c_str());
+      return 2;
     } else if (equals != std::string::npos && !words.empty()) {
       given[word.substr(0, equals)] = word.substr(equals + 1);
     } else {
@@ -114,7 +145,9 @@ int main(int argc, char** argv) {
   StatusOr<Device> device = Device::Open(options);
   if (!device.ok()) return Fail(device.status());
   printf("device: %s\n", device->description().c_str());
-  StatusOr<Session> session = device->Load(ReadFile(words[0]), trust);
+  const StatusOr<std::vector<uint8_t>> file = ReadFile(words[0]);
+  if (!file.ok()) return Fail(file.status());
+  StatusOr<Session> session = device->Load(*file, trust);
   if (!session.ok()) return Fail(session.status());
   if (words.size() == 1) {
     List(*session);
@@ -126,5 +159,5 @@ int main(int argc, char** argv) {
   }
   fprintf(stderr, "error: no entry %s\n", words[1].c_str());
   List(*session);
-  return 1;
+  return 2;
 }

@@ -1,4 +1,5 @@
 // Storage tables and step lists, and the dispatch by stage.
+#include <map>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -111,12 +112,34 @@ absl::Status VerifyStorage(const Graph& graph, const Program& program) {
   return absl::OkStatus();
 }
 
+namespace {
+
+// A resident is bound by its name once, for all graphs.
+absl::Status CheckResidents(const Program& program) {
+  std::map<std::string, const GraphParam*> first;
+  for (const Graph& graph : program.graphs) {
+    for (const GraphParam& p : graph.params) {
+      if (p.kind != ParamKind::kResident) continue;
+      const GraphParam& known = *first.emplace(p.name, &p).first->second;
+      if (known.type == p.type) continue;
+      return WithNote(
+          ErrorAt(p.loc, absl::StrCat("resident %", p.name, " is ", ToString(p.type), " in graph @", graph.name,
+                                      " and ", ToString(known.type), " in another; it is bound once, rename one")),
+          "first here", known.loc);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::Status Verify(const Program& program) {
   AGC_RETURN_IF_ERROR(CheckUnique(program.states, "state"));
   AGC_RETURN_IF_ERROR(CheckUnique(program.blobs, "blob"));
   AGC_RETURN_IF_ERROR(CheckUnique(program.graphs, "graph"));
   AGC_RETURN_IF_ERROR(CheckUnique(program.nests, "nest"));
   AGC_RETURN_IF_ERROR(CheckUnique(program.kernels, "shader"));
+  AGC_RETURN_IF_ERROR(CheckResidents(program));
   for (const Graph& graph : program.graphs) {
     AGC_RETURN_IF_ERROR(program.stage <= Stage::kPrimitive ? VerifyGraph(graph, program)
                                                            : VerifyStorage(graph, program));

@@ -182,8 +182,17 @@ struct Case {
   std::function<void(Bundle&)> change;
 };
 
-TEST(Bundle, RefusesInconsistency) {
-  const auto entry = [](Bundle& b) -> Entry& { return b.variants[0].entries[0]; };
+void ExpectRefused(const std::vector<Case>& cases) {
+  for (const Case& c : cases) {
+    Bundle b = Example();
+    c.change(b);
+    const Status status = Read(WriteBundle(b));
+    EXPECT_EQ(status.code(), Code::kDataLoss) << c.message;
+    EXPECT_THAT(status.message(), HasSubstr(c.message));
+  }
+}
+
+TEST(Bundle, RefusesInconsistentParts) {
   const std::vector<Case> cases = {
       {"state w: bytes [32, +64) of 80", [](Bundle& b) { b.states[0].offset = 32; }},
       {"two states share byte 32", [](Bundle& b) { b.states[1].offset = 32; }},
@@ -202,7 +211,20 @@ TEST(Bundle, RefusesInconsistency) {
          b.kernels[0].local_size = {16, 1, 1};
        }},
       {"no variants", [](Bundle& b) { b.variants.clear(); }},
+      {"resident data is u8[100] in one entry and u8[50] in another",
+       [](Bundle& b) {
+         b.variants[0].entries.push_back(b.variants[0].entries[0]);
+         b.variants[0].entries[1].name = "other";
+         b.variants[0].entries[1].residents[0].dims = {50};
+       }},
       {"two entries are named step", [](Bundle& b) { b.variants[0].entries.push_back(b.variants[0].entries[0]); }},
+  };
+  ExpectRefused(cases);
+}
+
+TEST(Bundle, RefusesInconsistentEntries) {
+  const auto entry = [](Bundle& b) -> Entry& { return b.variants[0].entries[0]; };
+  const std::vector<Case> cases = {
       {"input x: no buffer 77", [&](Bundle& b) { entry(b).inputs[0].buffer = 77; }},
       {"input x: its buffer is of kind temp", [&](Bundle& b) { entry(b).inputs[0].buffer = 4; }},
       {"input x: 1 values of f32[2,9] in a buffer of 64",
@@ -231,13 +253,7 @@ TEST(Bundle, RefusesInconsistency) {
       {"0 bytes of push constants for 2 addresses",
        [](Bundle& b) { b.variants[0].requires_.abi = BufferAbi::kAddresses; }},
   };
-  for (const Case& c : cases) {
-    Bundle b = Example();
-    c.change(b);
-    const Status status = Read(WriteBundle(b));
-    EXPECT_EQ(status.code(), Code::kDataLoss) << c.message;
-    EXPECT_THAT(status.message(), HasSubstr(c.message));
-  }
+  ExpectRefused(cases);
 }
 
 TEST(Bundle, HeaderMessages) {

@@ -88,9 +88,9 @@ TEST(States, RunsLongerThanTheRing) {
       ASSERT_TRUE(s.Bind("data", data).ok());
       rt::StatusOr<rt::Outputs> out = s.Run("step", 11, {{"lr", lr}});
       ASSERT_TRUE(out.ok()) << out.status().message();
-      const std::vector<float> history = (*out)["history"].Get<float>();
-      EXPECT_THAT((*out)["history"].dims, ElementsAre(11, 2));
-      EXPECT_EQ((*out)["lr_seen"].Get<float>(), lr);
+      const std::vector<float> history = *out->Get<float>("history");
+      EXPECT_THAT(out->Find("history")->dims, ElementsAre(11, 2));
+      EXPECT_EQ(*out->Get<float>("lr_seen"), lr);
       float w[2] = {0, 0}, old[2] = {0, 0}, last[2] = {0, 0};
       for (int i = 0; i < 11; ++i) {
         for (int k = 0; k < 2; ++k) {
@@ -100,11 +100,11 @@ TEST(States, RunsLongerThanTheRing) {
           w[k] += data[2 * (i % 3) + k] * lr[i];
         }
       }
-      EXPECT_THAT((*out)["last"].Get<float>(), ElementsAre(last[0], last[1]));
-      EXPECT_THAT(s.ReadState("w")->Get<float>(), ElementsAre(w[0], w[1]));
-      EXPECT_THAT(s.ReadState("old")->Get<float>(), ElementsAre(old[0], old[1]));
-      EXPECT_EQ(s.ReadState("count")->Get<int32_t>()[0], 11);
-      EXPECT_EQ((*s.Run("sum", 1))["y"].Get<float>()[0], 66);  // the resident of the other graph
+      EXPECT_THAT(*out->Get<float>("last"), ElementsAre(last[0], last[1]));
+      EXPECT_THAT(*s.ReadState("w")->Get<float>(), ElementsAre(w[0], w[1]));
+      EXPECT_THAT(*s.ReadState("old")->Get<float>(), ElementsAre(old[0], old[1]));
+      EXPECT_EQ((*s.ReadState("count")->Get<int32_t>())[0], 11);
+      EXPECT_EQ((*s.Run("sum", 1)->Get<float>("y"))[0], 66);  // the resident of the other graph
     }
   }
 }
@@ -128,10 +128,10 @@ TEST(States, UpdatesTakeEffectTogether) {
     ASSERT_TRUE(s.WriteState("c", zero.data(), 20).ok());
     rt::StatusOr<rt::Outputs> out = s.Run("step", 3);
     ASSERT_TRUE(out.ok());
-    EXPECT_THAT((*out)["before"].Get<int32_t>(), testing::Each(-1));
-    EXPECT_EQ(s.ReadState("a")->Get<int32_t>(), b);
-    EXPECT_EQ(s.ReadState("b")->Get<int32_t>(), a);
-    EXPECT_THAT(s.ReadState("c")->Get<int32_t>(), testing::Each(21 + 12 + 21));
+    EXPECT_THAT(*out->Get<int32_t>("before"), testing::Each(-1));
+    EXPECT_EQ(*s.ReadState("a")->Get<int32_t>(), b);
+    EXPECT_EQ(*s.ReadState("b")->Get<int32_t>(), a);
+    EXPECT_THAT(*s.ReadState("c")->Get<int32_t>(), testing::Each(21 + 12 + 21));
   }
 }
 

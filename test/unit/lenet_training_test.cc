@@ -69,7 +69,7 @@ rt::Session& TheSession(BufferAbi abi, int number) {
 std::vector<float> Train(rt::Session& s, int64_t steps) {
   rt::StatusOr<rt::Outputs> out = s.Run("train_step", steps, {{"lr", 0.05f}});
   EXPECT_TRUE(out.ok()) << out.status().message();
-  return out.ok() ? (*out)["loss"].Get<float>() : std::vector<float>();
+  return out.ok() ? *out->Get<float>("loss") : std::vector<float>();
 }
 
 // Every state's bytes, by name.
@@ -151,7 +151,7 @@ std::vector<uint8_t> Logits(rt::Session& s) {
   const rt::Arg images = rt::Arg::View("images", Data().images.data(), kBatch * 784);
   rt::StatusOr<rt::Outputs> out = s.Run("infer", 1, {images});
   EXPECT_TRUE(out.ok()) << out.status().message();
-  return out.ok() ? (*out)["logits"].bytes : std::vector<uint8_t>();
+  return out.ok() ? out->Find("logits")->bytes : std::vector<uint8_t>();
 }
 
 TEST_P(LenetTraining, BundleWithStatesInfersTheSame) {
