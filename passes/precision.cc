@@ -1,11 +1,12 @@
-// precision: products and convolutions, forward and backward, take their operands in a narrower float and give their
-// results back in f32. States, sums, statistics and everything elementwise stay as they are, so that weights keep their
-// master copies; a contraction adds its products in f32 either way. It runs on primitives: the insides of composites
-// and what autograd built are reached as well.
+// precision: products and convolutions, forward and backward, take operands that are rounded to a narrower float; they
+// stay products and sums of f32, so that no result is rounded or overflows. States, sums, statistics and everything
+// elementwise stay as they are, so that weights keep their master copies. It runs on primitives: the insides of
+// composites and what autograd built are reached as well.
 //   %2: f32[8,4] = matmul %0, %1   =>   %2: f16[8,5] = cast %0 {dtype = f16}      (--precision=f16)
-//                                       %3: f16[5,4] = cast %1 {dtype = f16}
-//                                       %4: f16[8,4] = matmul %2, %3
-//                                       %5: f32[8,4] = cast %4 {dtype = f32}
+//                                       %3: f32[8,5] = cast %2 {dtype = f32}
+//                                       %4: f16[5,4] = cast %1 {dtype = f16}
+//                                       %5: f32[5,4] = cast %4 {dtype = f32}
+//                                       %6: f32[8,4] = matmul %3, %5
 #include <algorithm>
 
 #include "ir/build.h"
@@ -22,18 +23,27 @@ bool IsWideContraction(const Graph& graph, const Op& op) {
                      [&](OpId id) { return graph.op(id).type().dtype == DType::kF32; });
 }
 
+// Whether the value was widened from the narrow dtype, so that it is rounded to it already.
+bool IsRounded(const Graph& graph, OpId id, DType precision) {
+  const Op& op = graph.op(id);
+  return op.def == FindOp("cast") && graph.op(op.operands[0]).type().dtype == precision;
+}
+
 bool Narrow(Program& program, Graph& graph, DType precision) {
   Builder builder{.program = &program, .graph = &graph};
   Replacements replacements(graph);
   for (uint32_t i = 0, given = static_cast<uint32_t>(graph.ops.size()); i < given; ++i) {
     if (!IsWideContraction(graph, graph.op({i}))) continue;
     const Op op = graph.op({i});
+    const auto rounded = [&](OpId id) { return IsRounded(graph, id, precision); };
+    if (std::all_of(op.operands.begin(), op.operands.end(), rounded)) continue;
     const RuleScope scope(builder, op.loc, op.role);
     std::vector<Value> operands;
-    for (OpId id : op.operands)
-      operands.push_back(CastTo({&builder, id, builder.generation, false}, precision, op.loc));
-    const Value product = Emit(op.def->name, operands, op.attrs, op.loc);
-    replacements.Replace({i}, CastTo(product, DType::kF32, op.loc).id);
+    for (OpId id : op.operands) {
+      const Value operand{&builder, id, builder.generation, false};
+      operands.push_back(rounded(id) ? operand : CastTo(CastTo(operand, precision, op.loc), DType::kF32, op.loc));
+    }
+    replacements.Replace({i}, Emit(op.def->name, operands, op.attrs, op.loc).id);
   }
   return replacements.Apply(program);
 }

@@ -41,10 +41,12 @@ struct Subject {
   Program program = {};  // as written
   Program reference = {};
   rt::Bundle bundle = {};
+  CompileOptions options = {};  // the bundle's own, where it was read from a file
 };
 
 absl::StatusOr<Subject> SubjectOf(Model model, const rt::Device& device, const Flags& flags) {
   Subject s;
+  s.options = CompileOptionsOf(flags);
   if (model.is_bundle) {
     if (model.bundle.ir_text.empty()) {
       return absl::FailedPreconditionError(absl::StrCat(
@@ -52,16 +54,17 @@ absl::StatusOr<Subject> SubjectOf(Model model, const rt::Device& device, const F
     }
     AGC_ASSIGN_OR_RETURN(s.program, Parse(model.bundle.ir_text, absl::StrCat(model.path, " (module)")));
     s.bundle = std::move(model.bundle);
+    s.options = WithOptionsOf(s.bundle.ir_text, s.options);
   } else {
     s.program = std::move(model.program);
     AGC_ASSIGN_OR_RETURN(const Target target, ParseTarget(device.target()));
-    AGC_ASSIGN_OR_RETURN(s.bundle, CompileProgram(Clone(s.program), target, CompileOptionsOf(flags)));
+    AGC_ASSIGN_OR_RETURN(s.bundle, CompileProgram(Clone(s.program), target, s.options));
   }
   if (s.program.stage > Stage::kPrimitive) {
     return absl::InvalidArgumentError(absl::StrCat(model.path, ": the module is at stage ", Name(s.program.stage),
                                                    ", one at stage tensor or primitive is needed"));
   }
-  AGC_ASSIGN_OR_RETURN(s.reference, ReferenceOf(s.program));
+  AGC_ASSIGN_OR_RETURN(s.reference, ReferenceOf(s.program, s.options));
   return s;
 }
 
@@ -207,7 +210,7 @@ absl::StatusOr<int> Run(const Flags& flags) {
   AGC_ASSIGN_OR_RETURN(rt::Session session, LoadSession(device, Bundle(subject.bundle).bytes(), trusted));
   AGC_ASSIGN_OR_RETURN(const rt::Entry* entry, EntryOf(session.entries(), flags.Text("entry")));
   AGC_RETURN_IF_ERROR(CheckInterface(*entry, subject.reference));
-  Setting setting{.device = device, .options = CompileOptionsOf(flags), .entry = entry->name};
+  Setting setting{.device = device, .options = subject.options, .entry = entry->name};
   AGC_ASSIGN_OR_RETURN(setting.target, ParseTarget(device.target()));
   AGC_ASSIGN_OR_RETURN(setting.given, GivenValues(flags, *entry, 1));
   AGC_ASSIGN_OR_RETURN(setting.states, StartOfStates(subject, session, flags));

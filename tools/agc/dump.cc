@@ -70,11 +70,7 @@ absl::StatusOr<std::vector<const rt::Kernel*>> Chosen(const rt::Bundle& bundle, 
 // The nest that a kernel was made from, with its schedule: the kernel's name, or the head of it, is the nest's.
 absl::StatusOr<std::string> NestText(Program program, const Target& target, const CompileOptions& o,
                                      const std::string& kernel) {
-  PassContext context;
-  context.target = target;
-  context.abi = o.abi;
-  context.fuse = o.fuse;
-  context.ring = o.ring;
+  PassContext context = ContextOf(target, o);
   AGC_RETURN_IF_ERROR(RunPipeline(program, DefaultPipeline(program.stage), context, {.stop_after = "choose-schedule"}));
   const Nest* found = nullptr;
   for (const Nest& nest : program.nests) {
@@ -87,7 +83,7 @@ absl::StatusOr<std::string> NestText(Program program, const Target& target, cons
 absl::Status PrintIrOfKernel(const Model& model, const rt::Bundle& bundle, const CompileOptions& options,
                              const std::string& name) {
   const rt::Requirements& needs = bundle.variants[0].requires_;
-  CompileOptions o = options;
+  CompileOptions o = model.is_bundle ? WithOptionsOf(bundle.ir_text, options) : options;
   o.abi = needs.abi == rt::BufferAbi::kBindings ? BufferAbi::kBindings : BufferAbi::kAddresses;
   AGC_ASSIGN_OR_RETURN(const Target target, ParseTarget(needs.target_text));
   AGC_ASSIGN_OR_RETURN(Program program, ModuleOf(model));
@@ -131,12 +127,16 @@ absl::Status PrintParts(const Flags& flags, const Model& model, const rt::Bundle
 absl::StatusOr<int> Run(const Flags& flags) {
   AGC_ASSIGN_OR_RETURN(const Model model, ReadModel(flags.operand()));
   const CompileOptions options = CompileOptionsOf(flags);
+  if (flags.Has("ir") && flags.Has("json")) {
+    return absl::InvalidArgumentError("--ir prints text and --json JSON, give one of them");
+  }
   bool parts = false;  // that need the compiled model
   for (absl::string_view part : {"plan", "memory", "glsl", "spirv", "kernel"}) parts = parts || flags.Has(part);
   if (flags.Has("ir")) {
     AGC_ASSIGN_OR_RETURN(const Program program, ModuleOf(model));
-    std::fputs(Print(program).c_str(), stdout);
-    if (!parts && !flags.Has("json")) return 0;
+    const CompileOptions made_with = WithOptionsOf(model.bundle.ir_text, {});  // none for a module in text
+    std::fputs(absl::StrCat(OptionsComment(made_with), Print(program)).c_str(), stdout);
+    if (!parts) return 0;
   }
   rt::Bundle compiled;
   if (!model.is_bundle) {

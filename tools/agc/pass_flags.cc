@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/compile.h"
 #include "ir/base/status.h"
 #include "passes/equivalence.h"
 #include "tools/agc/model.h"
@@ -46,24 +47,17 @@ std::vector<Option> PassTable() {
           {"time", "", "print milliseconds per pass on stderr"},
           {"rewrite-limit", "N", "apply at most N rewrites"},
           {"check-equivalence", "", "evaluate the module before and after each pass"},
-          {"verify", "", "verify between passes; so it is without the option too"},
           {"no-verify", "", "do not verify between passes"},
           {"reproducer", "FILE", "where the input of a pass that fails internally goes"}};
 }
 
 absl::StatusOr<PassFlags> PassFlagsOf(const Flags& flags) {
   PassFlags out;
-  PassContext& context = out.context;
+  Target target;
   if (flags.Has("target")) {
-    AGC_ASSIGN_OR_RETURN(context.target, ReadTarget(flags.Text("target")));
+    AGC_ASSIGN_OR_RETURN(target, ReadTarget(flags.Text("target")));
   }
-  context.abi = flags.Text("abi") == "addresses" ? BufferAbi::kAddresses : BufferAbi::kBindings;
-  context.numerics = NumericsOf(flags);
-  context.precision = PrecisionOf(flags);
-  context.fuse = !flags.Has("no-fuse");
-  context.reuse_memory = !flags.Has("no-reuse");
-  context.in_place = !flags.Has("no-in-place");
-  context.ring = flags.Count("ring", context.ring);
+  out.context = ContextOf(target, CompileOptionsOf(flags));
   ManagerOptions& manager = out.manager;
   manager.verify = !flags.Has("no-verify");
   manager.print_changed = flags.Has("print-changed");

@@ -62,10 +62,14 @@ void TakeProbed(const Graph& graph, const std::vector<Probe>& probes, const Tens
 
 }  // namespace
 
-absl::StatusOr<Program> ReferenceOf(const Program& program) {
+absl::StatusOr<Program> ReferenceOf(const Program& program, const CompileOptions& options) {
   Program reference = Clone(program);
-  PassContext context;
-  AGC_RETURN_IF_ERROR(RunPipeline(reference, {"add-init", "dce", "autograd", "dce"}, context));
+  PassContext context = ContextOf({}, options);
+  std::vector<std::string> passes;
+  if (program.stage == Stage::kTensor) passes = {"add-init", "dce", "autograd", "dce"};
+  if (program.stage == Stage::kTensor && options.precision != DType::kF32) passes.emplace_back("decompose");
+  if (options.precision != DType::kF32) passes.insert(passes.end(), {"precision", "dce"});
+  AGC_RETURN_IF_ERROR(RunPipeline(reference, passes, context));
   return reference;
 }
 

@@ -1,5 +1,5 @@
 // The evaluator's side of `agc check`, and the search for the op that is off.
-//   AGC_ASSIGN_OR_RETURN(const Program reference, ReferenceOf(program));        // gradients expanded, nothing else
+//   AGC_ASSIGN_OR_RETURN(const Program reference, ReferenceOf(program, {}));    // gradients expanded, nothing else
 //   AGC_ASSIGN_OR_RETURN(const EvalResult want, EvaluateGraph(reference, *graph, inputs, EvalMode::kExact));
 #pragma once
 #include <optional>
@@ -16,8 +16,9 @@
 
 namespace agc::tool {
 
-// The module with init and with gradients expanded; composites stay as the user wrote them.
-absl::StatusOr<Program> ReferenceOf(const Program& program);
+// The module with init and with gradients expanded; composites stay as the user wrote them, but for a precision below
+// f32, which is decided on primitives.
+absl::StatusOr<Program> ReferenceOf(const Program& program, const CompileOptions& options);
 // First values of all states, as the evaluator computes `init`.
 absl::StatusOr<Tensors> InitialStates(const Program& reference, uint64_t seed);
 EvalInputs InputsOf(const EntryValues& given, const Tensors& states);
