@@ -1,6 +1,6 @@
 // Writes `graph @init`, which gives every state its first value on the device. A random state draws from a stream of
 // its own, numbered in the order of the states, under a key made from the seed; so the values depend on the seed and on
-// the state's place, and on nothing else.
+// the state's place, and on nothing else. A graph of that name in the module stays; it must update every state.
 //   state @b: f32[10] init constant(0)    ->    graph @init(param %seed: u32[]) {
 //                                                 %1: f32[10] = constant splat(0)
 //                                                 update @b = %1
@@ -56,12 +56,28 @@ absl::StatusOr<Graph> InitGraph(Program& program) {
   return graph;
 }
 
+// A graph @init of the user's replaces the one made here, so it has to start every state.
+absl::Status CheckOwn(const Program& program, const Graph& init) {
+  for (const StateDef& state : program.states) {
+    const auto starts = [&](const Update& u) { return u.state == state.name; };
+    if (state.hidden || std::any_of(init.updates.begin(), init.updates.end(), starts)) continue;
+    return ErrorAt(init.loc,
+                   absl::StrCat("graph @init does not update state @", state.name,
+                                ": it gives all states their first values; update it too, or rename the graph"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<bool> AddInit(Program& program, PassContext&) {
   const bool states =
       std::any_of(program.states.begin(), program.states.end(), [](const StateDef& s) { return !s.hidden; });
-  if (!states || program.FindGraph("init") != nullptr) return false;
+  if (const Graph* own = program.FindGraph("init"); own != nullptr) {
+    AGC_RETURN_IF_ERROR(CheckOwn(program, *own));
+    return false;
+  }
+  if (!states) return false;
   AGC_ASSIGN_OR_RETURN(Graph graph, InitGraph(program));
   program.graphs.push_back(std::move(graph));
   return true;
