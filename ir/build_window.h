@@ -41,9 +41,9 @@ Value ConvTranspose(Value x, Value w, ConvTransposeOptions options = {}, Loc loc
 
 struct WindowOptions {
   Ints window = {2};
-  Ints stride = {};  // default: the window
-  Ints pad = {};
-  Ints dilation = {};
+  Ints stride = {};        // default, and where it is 0: the window
+  Ints pad = {};           // default 0
+  Ints dilation = {};      // default 1
   bool ceil_mode = false;  // windows that reach beyond the padding count if they start before it
   AutoPad auto_pad = AutoPad::kNone;
 };
@@ -65,13 +65,20 @@ Value GlobalLpPool(Value x, double p = 2, Loc loc = Loc::Here());
 
 // ---------------------------------------------------------------- windows
 
+struct SlidingOptions {
+  Ints window = {2};
+  Ints stride = {};    // default 1
+  Ints pad = {};       // default 0
+  Ints dilation = {};  // default 1
+  AutoPad auto_pad = AutoPad::kNone;
+};
 // Every window beside the next, [n, c, outputs..., taps...], padded with 0; and windows added up over a tensor of
-// spatial extents `input`. Without a stride it is 1.
-Value SlidingWindows(Value x, WindowOptions options, Loc loc = Loc::Here());
-Value OverlapAdd(Value windows, Ints input, WindowOptions options, Loc loc = Loc::Here());
+// spatial extents `input`.
+Value SlidingWindows(Value x, SlidingOptions options, Loc loc = Loc::Here());
+Value OverlapAdd(Value windows, Ints input, SlidingOptions options, Loc loc = Loc::Here());
 // The same with windows as columns: [n, c * taps, outputs] (im2col, col2im).
-Value Unfold(Value x, WindowOptions options, Loc loc = Loc::Here());
-Value Fold(Value columns, Ints input, WindowOptions options, Loc loc = Loc::Here());
+Value Unfold(Value x, SlidingOptions options, Loc loc = Loc::Here());
+Value Fold(Value columns, Ints input, SlidingOptions options, Loc loc = Loc::Here());
 
 // ---------------------------------------------------------------- resizing
 

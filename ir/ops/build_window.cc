@@ -97,19 +97,28 @@ bool All(const Ints& ints, int64_t value) {
   return std::all_of(ints.begin(), ints.end(), [&](int64_t v) { return v == value; });
 }
 
-// The attributes of a window over axes of extents `input`, without those that have their default. No stride is
-// `otherwise`, or the window where that is empty; so is a stride of 0.
-Attrs WindowAttrs(WindowOptions o, const Ints& input, const Ints& otherwise = {}) {
+// The attributes of a window over axes of extents `input`, without those that have their default; `stride` is complete.
+template <typename Options>
+Attrs WindowAttrs(const Options& o, const Ints& input, const Ints& stride) {
   const size_t rank = input.size();
   const Ints window = PerAxis(o.window, rank, 1), dilation = PerAxis(o.dilation, rank, 1);
-  Ints stride = o.stride.empty() ? (otherwise.empty() ? window : otherwise) : PerAxis(o.stride, rank, 1);
-  for (size_t k = 0; k < stride.size() && k < window.size(); ++k) stride[k] = stride[k] == 0 ? window[k] : stride[k];
   const Ints pad = PadOf(o.auto_pad, o.pad, input, window, stride, dilation);
   Attrs attrs = {{"window", window}};
-  if (stride != window) attrs.push_back({"stride", stride});
+  if (stride != window) attrs.push_back({"stride", stride});  // which is the ops' own default
   if (pad.size() != 2 * rank || !All(pad, 0)) attrs.push_back({"pad", pad});
   if (!All(dilation, 1)) attrs.push_back({"dilation", dilation});
   return attrs;
+}
+
+Attrs PoolAttrs(const WindowOptions& o, const Ints& input) {
+  const Ints window = PerAxis(o.window, input.size(), 1);
+  Ints stride = PerAxis(o.stride, input.size(), 0);
+  for (size_t k = 0; k < stride.size() && k < window.size(); ++k) stride[k] = stride[k] == 0 ? window[k] : stride[k];
+  return WindowAttrs(o, input, stride);
+}
+
+Attrs SlidingAttrs(const SlidingOptions& o, const Ints& input) {
+  return WindowAttrs(o, input, PerAxis(o.stride, input.size(), 1));
 }
 
 // "max_pool2d" and its like, for the operand's rank.
@@ -117,7 +126,7 @@ Value Pooling(absl::string_view kind, Value x, const WindowOptions& o, absl::Spa
   const size_t rank = static_cast<size_t>(std::clamp(x.rank() - 2, 1, 3));
   Ints input = Spatial(x.dims());
   input.resize(rank, 1);
-  Attrs attrs = WindowAttrs(o, input);
+  Attrs attrs = PoolAttrs(o, input);
   attrs.push_back({"ceil_mode", o.ceil_mode});
   attrs.insert(attrs.end(), more.begin(), more.end());
   return Emit(absl::StrCat(kind, rank, "d"), {x}, attrs, loc);
@@ -134,24 +143,24 @@ Value AvgPool(Value x, WindowOptions o, bool count_include_pad, Loc loc) {
 Value LpPool(Value x, WindowOptions o, double p, Loc loc) { return Pooling("lp_pool", x, o, {Attr{"p", p}}, loc); }
 
 Value MaxPoolIndices(Value x, WindowOptions o, DType dtype, Loc loc) {
-  Attrs attrs = WindowAttrs(o, Spatial(x.dims()));
+  Attrs attrs = PoolAttrs(o, Spatial(x.dims()));
   attrs.push_back({"ceil_mode", o.ceil_mode});
   attrs.push_back({"dtype", dtype});
   return Emit("max_pool_indices", {x}, attrs, loc);
 }
 
 Value MaxPool2d(Value x, PoolOptions options, Loc loc) {
-  return Emit("max_pool2d", {x}, WindowAttrs(Options2d(options), {1, 1}), loc);
+  return Emit("max_pool2d", {x}, PoolAttrs(Options2d(options), {1, 1}), loc);
 }
 Value MaxPool2dWithIndex(Value x, PoolOptions options, Loc loc) {
-  return Emit("max_pool_with_index", {x}, WindowAttrs(Options2d(options), {1, 1}), loc);
+  return Emit("max_pool_with_index", {x}, PoolAttrs(Options2d(options), {1, 1}), loc);
 }
 Value AvgPool2d(Value x, PoolOptions options, Loc loc) {
-  return Emit("avg_pool2d", {x}, WindowAttrs(Options2d(options), {1, 1}), loc);
+  return Emit("avg_pool2d", {x}, PoolAttrs(Options2d(options), {1, 1}), loc);
 }
 
 Value MaxUnpool(Value x, Value indices, Ints input, WindowOptions o, Loc loc) {
-  Attrs attrs = WindowAttrs(o, input);
+  Attrs attrs = PoolAttrs(o, input);
   attrs.push_back({"input", input});
   return Emit("max_unpool", {x, indices}, attrs, loc);
 }
@@ -175,21 +184,21 @@ Value GlobalLpPool(Value x, double p, Loc loc) { return Emit("global_lp_pool", {
 
 // ---------------------------------------------------------------- windows
 
-Value SlidingWindows(Value x, WindowOptions o, Loc loc) {
+Value SlidingWindows(Value x, SlidingOptions o, Loc loc) {
   const Ints input = Spatial(x.dims());
-  return Emit("sliding_windows", {x}, WindowAttrs(o, input, Ints(input.size(), 1)), loc);
+  return Emit("sliding_windows", {x}, SlidingAttrs(o, input), loc);
 }
-Value Unfold(Value x, WindowOptions o, Loc loc) {
+Value Unfold(Value x, SlidingOptions o, Loc loc) {
   const Ints input = Spatial(x.dims());
-  return Emit("unfold", {x}, WindowAttrs(o, input, Ints(input.size(), 1)), loc);
+  return Emit("unfold", {x}, SlidingAttrs(o, input), loc);
 }
-Value OverlapAdd(Value windows, Ints input, WindowOptions o, Loc loc) {
-  Attrs attrs = WindowAttrs(o, input, Ints(input.size(), 1));
+Value OverlapAdd(Value windows, Ints input, SlidingOptions o, Loc loc) {
+  Attrs attrs = SlidingAttrs(o, input);
   attrs.push_back({"input", input});
   return Emit("overlap_add", {windows}, attrs, loc);
 }
-Value Fold(Value columns, Ints input, WindowOptions o, Loc loc) {
-  Attrs attrs = WindowAttrs(o, input, Ints(input.size(), 1));
+Value Fold(Value columns, Ints input, SlidingOptions o, Loc loc) {
+  Attrs attrs = SlidingAttrs(o, input);
   attrs.push_back({"input", input});
   return Emit("fold", {columns}, attrs, loc);
 }
