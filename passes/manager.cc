@@ -73,7 +73,8 @@ class Runner {
     if (options_.check_equivalence && options_.equivalent != nullptr && changed) {
       const absl::Status same = options_.equivalent(input, program_);
       if (!same.ok())
-        return Broken(pass, before, absl::StrCat("it changed what the program computes: ", same.message()));
+        return Broken(pass, before, absl::StrCat("it changed what the program computes: ", same.message()),
+                      absl::StatusCode::kAborted);
     }
     if (options_.print_changed && changed) {
       absl::FPrintF(options_.log, "// after %s\n%s", pass.name, Print(program_));
@@ -98,8 +99,10 @@ class Runner {
                         options_.reproducer_flags, " ", options_.reproducer, "\n", before);
   }
 
-  absl::Status Broken(const PassDef& pass, absl::string_view before, absl::string_view why) const {
-    const absl::Status status = absl::InternalError(absl::StrCat("pass ", pass.name, ": ", why));
+  // Aborted for the answer no of --check-equivalence, which is no failure of the check.
+  absl::Status Broken(const PassDef& pass, absl::string_view before, absl::string_view why,
+                      absl::StatusCode code = absl::StatusCode::kInternal) const {
+    const absl::Status status(code, absl::StrCat("pass ", pass.name, ": ", why));
     if (options_.reproducer.empty()) return status;
     const absl::Status written = WriteFile(options_.reproducer, Reproducer(pass, before));
     if (!written.ok()) return WithNote(status, written.message());

@@ -1,14 +1,17 @@
 // agc eval: evaluates a graph of a module in text on the host, at the stage it is at or after the compiler's passes.
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "compiler/compile.h"
 #include "compiler/pipeline.h"
 #include "ir/base/status.h"
+#include "ir/derivative.h"
 #include "ir/eval/npy.h"
 #include "ir/eval/plan_eval.h"
 #include "ir/text/text.h"
@@ -29,12 +32,15 @@ Usage EvalUsage() {
               {
                   {"entry", "NAME", "the graph; may be left out where there is one"},
                   {"input", "NAME=VALUE", "an input, resident or param: FILE.npy, one number, or a list 1,2,3"},
+                  {"resident", "NAME=VALUE", "a resident"},
+                  {"param", "NAME=VALUE", "a param: a number, or one per step: 0.1,0.05"},
                   {"state", "NAME=VALUE", "a state's value before the first step; default: its constant"},
                   {"output", "NAME=FILE", "writes an output as .npy"},
                   {"save", "NAME=FILE", "writes a state's value after the last step as .npy"},
                   {"steps", "N", "runs that many steps, states going on (default 1)"},
                   {"double", "", "computes floats in f64: the reference for tolerances"},
                   NumericsOption(),
+                  PrecisionOption(),
                   {"subgroup", "N", "lanes of a subgroup for kernels (default 32)"},
                   {"all", "DIR", "every graph, on DIR/<graph>.<input>.npy; writes <graph>.<output>.npy"},
                   {"to", "DIR", "with --all: where outputs go (default: the same directory)"},
@@ -54,19 +60,19 @@ Usage EvalUsage() {
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 struct Request {
   std::string entry = {};
-  Pairs inputs = {}, states = {}, outputs = {}, saves = {};
+  Pairs inputs = {}, residents = {}, params = {}, states = {}, outputs = {}, saves = {};
   int64_t steps = 1;
   KernelOptions options = {};
 };
 
 // The tensor that a flag's value stands for; under kDouble a file may hold f64 for any float.
 absl::StatusOr<HostTensor> Given(const std::string& what, const std::string& value, const TensorType& type,
-                                 EvalMode mode) {
+                                 EvalMode mode, std::optional<int64_t> steps = std::nullopt) {
   if (mode == EvalMode::kDouble && absl::EndsWith(value, ".npy")) {
     AGC_ASSIGN_OR_RETURN(HostTensor t, ReadNpy(value));
     if (t.type == EvalType(type, mode)) return t;
   }
-  return TensorOf(what, value, type);
+  return TensorOf(what, value, type, steps);
 }
 
 // The graph asked for, or the only one besides the generated `init`.
@@ -74,20 +80,51 @@ absl::StatusOr<const Graph*> EntryOf(const Program& program, const std::string& 
   if (!entry.empty()) return Named(program.graphs, "graph", entry, "the module");
   std::vector<const Graph*> all;
   for (const Graph& g : program.graphs) {
-    if (g.name != "init" || program.graphs.size() == 1) all.push_back(&g);
+    if ((g.name != "init" || program.graphs.size() == 1) && !IsGradientFunction(g)) all.push_back(&g);
   }
   if (all.size() == 1) return all[0];
+  if (all.empty()) return absl::InvalidArgumentError("the module has no graph to evaluate");
   const auto name = [](std::string* out, const Graph* g) { absl::StrAppend(out, g->name); };
   return absl::InvalidArgumentError(
       absl::StrCat("--entry: the module has several graphs, choose one of ", absl::StrJoin(all, ", ", name)));
 }
 
+// The parameters of a kind, of any for --input, from their flags. A param may have a value per step, as a first axis.
+absl::Status Take(const Graph& graph, const Request& r, std::optional<ParamKind> kind, const Pairs& given,
+                  std::map<std::string, HostTensor>& params) {
+  const absl::string_view role = kind.has_value() ? Name(*kind) : "input";
+  std::vector<GraphParam> fit;
+  for (const GraphParam& p : graph.params) {
+    if (!kind.has_value() || p.kind == *kind) fit.push_back(p);
+  }
+  for (const auto& [name, value] : given) {
+    AGC_ASSIGN_OR_RETURN(const GraphParam* p, Named(fit, role, name, absl::StrCat("graph @", graph.name)));
+    const bool each = p->kind == ParamKind::kParam && r.steps > 1;
+    AGC_ASSIGN_OR_RETURN(params[name], Given(absl::StrCat(role, " ", name), value, p->type, r.options.mode,
+                                             each ? std::optional<int64_t>(r.steps) : std::nullopt));
+  }
+  return absl::OkStatus();
+}
+
+// One step's values: of a param that has one per step, that of step `step`.
+EvalInputs AtStep(const Graph& graph, const EvalInputs& given, int64_t step, EvalMode mode) {
+  EvalInputs in = given;
+  for (const GraphParam& p : graph.params) {
+    const auto it = in.params.find(p.name);
+    const TensorType type = EvalType(p.type, mode);
+    if (it == in.params.end() || it->second.type == type || p.kind != ParamKind::kParam) continue;
+    HostTensor one = HostTensor::Zeros({it->second.type.dtype, type.dims});
+    for (int64_t i = 0; i < type.elements(); ++i) one.set(i, it->second.at(step * type.elements() + i));
+    it->second = std::move(one);
+  }
+  return in;
+}
+
 absl::StatusOr<EvalInputs> InputsOf(const Program& program, const Graph& graph, const Request& r) {
   EvalInputs in;
-  for (const auto& [name, value] : r.inputs) {
-    AGC_ASSIGN_OR_RETURN(const GraphParam* p, Named(graph.params, "input", name, absl::StrCat("graph @", graph.name)));
-    AGC_ASSIGN_OR_RETURN(in.params[name], Given(absl::StrCat("input ", name), value, p->type, r.options.mode));
-  }
+  AGC_RETURN_IF_ERROR(Take(graph, r, std::nullopt, r.inputs, in.params));
+  AGC_RETURN_IF_ERROR(Take(graph, r, ParamKind::kResident, r.residents, in.params));
+  AGC_RETURN_IF_ERROR(Take(graph, r, ParamKind::kParam, r.params, in.params));
   for (const auto& [name, value] : r.states) {
     AGC_ASSIGN_OR_RETURN(const StateDef* s, Named(program.states, "state", name, "the module"));
     AGC_ASSIGN_OR_RETURN(in.states[name], Given(absl::StrCat("state ", name), value, s->type, r.options.mode));
@@ -109,7 +146,7 @@ absl::Status EvalOne(const Program& program, const Request& r) {
   AGC_ASSIGN_OR_RETURN(EvalInputs in, InputsOf(program, *graph, r));
   EvalResult result;
   for (int64_t step = 0; step < r.steps; ++step) {
-    AGC_ASSIGN_OR_RETURN(result, Evaluate(program, graph->name, in, r.options));
+    AGC_ASSIGN_OR_RETURN(result, Evaluate(program, graph->name, AtStep(*graph, in, step, r.options.mode), r.options));
     for (const auto& [name, value] : result.states) in.states[name] = value;
   }
   AGC_RETURN_IF_ERROR(Write(r.outputs, result.outputs, "output"));
@@ -125,6 +162,7 @@ absl::Status EvalOne(const Program& program, const Request& r) {
 int EvalAll(const Program& program, const Request& request, const std::string& from, const std::string& to) {
   int failed = 0;
   for (const Graph& graph : program.graphs) {
+    if (IsGradientFunction(graph)) continue;
     const auto file = [&](const std::string& dir, const std::string& name) {
       return absl::StrCat(dir, "/", graph.name, ".", name, ".npy");
     };
@@ -145,26 +183,27 @@ int EvalAll(const Program& program, const Request& request, const std::string& f
 
 absl::Status RunPassesOf(const Flags& flags, Program& program) {
   std::vector<std::string> passes = absl::StrSplit(flags.Text("passes"), ',', absl::SkipEmpty());
-  PassContext context;
-  AGC_ASSIGN_OR_RETURN(context.target, ReadTarget(flags.Text("target", "lavapipe")));
-  context.numerics = NumericsOf(flags);
-  context.fuse = !flags.Has("no-fuse");
-  context.reuse_memory = !flags.Has("no-reuse");
-  context.in_place = !flags.Has("no-in-place");
+  AGC_ASSIGN_OR_RETURN(const Target target, ReadTarget(flags.Text("target", "lavapipe")));
+  PassContext context = ContextOf(target, CompileOptionsOf(flags));
   AGC_RETURN_IF_ERROR(RunPipeline(program, passes, context));
   return flags.Has("planned") ? RunPipeline(program, DefaultPipeline(program.stage), context) : absl::OkStatus();
 }
 
 absl::StatusOr<int> Run(const Flags& flags) {
+  const int64_t steps = flags.Count("steps", 1);
+  if (steps < 1) return absl::InvalidArgumentError("--steps is 0, at least 1 is needed");
+  if (flags.Has("to") && !flags.Has("all")) return absl::InvalidArgumentError("--to is for --all, give that too");
   AGC_ASSIGN_OR_RETURN(const std::string source, ReadInput(flags.operand()));
   AGC_ASSIGN_OR_RETURN(Program program, Parse(source, flags.operand() == "-" ? "<stdin>" : flags.operand()));
   AGC_RETURN_IF_ERROR(RunPassesOf(flags, program));
   Request r{.entry = flags.Text("entry"),
             .inputs = flags.Named("input"),
+            .residents = flags.Named("resident"),
+            .params = flags.Named("param"),
             .states = flags.Named("state"),
             .outputs = flags.Named("output"),
             .saves = flags.Named("save"),
-            .steps = flags.Count("steps", 1)};
+            .steps = steps};
   r.options.subgroup = static_cast<int>(flags.Count("subgroup", 32));
   r.options.mode = EvaluatorFor(NumericsOf(flags));
   if (flags.Has("double")) r.options.mode = EvalMode::kDouble;

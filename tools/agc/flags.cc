@@ -164,14 +164,17 @@ std::string HelpText(const Usage& usage) {
 }
 
 int RunCommand(const Usage& usage, const Args& args, absl::StatusOr<int> (*body)(const Flags& flags)) {
-  if (std::find(args.begin(), args.end(), "--help") != args.end()) {
+  const auto asks = [](const std::string& arg) { return arg == "--help" || arg == "-h"; };
+  if (std::any_of(args.begin(), args.end(), asks)) {
     std::fputs(HelpText(usage).c_str(), stdout);
     return 0;
   }
   const absl::StatusOr<Flags> flags = ParseFlags(usage, args);
   if (!flags.ok()) return Failed(flags.status());
   const absl::StatusOr<int> code = body(*flags);
-  return code.ok() ? *code : Failed(code.status());
+  if (code.ok()) return *code;
+  const int refused = Failed(code.status());
+  return code.status().code() == absl::StatusCode::kAborted ? 1 : refused;  // --check-equivalence says no
 }
 
 std::vector<Option> Join(const std::vector<std::vector<Option>>& tables) {

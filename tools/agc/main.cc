@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "runtime/format.h"
 #include "tools/agc/command.h"
 
 namespace agc::tool {
@@ -33,6 +34,11 @@ int Help(std::FILE* to) {
   return to == stdout ? 0 : 2;
 }
 
+int Version() {
+  std::printf("agc %s, bundles of version %u\n", AGC_VERSION, rt::kBundleVersion);
+  return 0;
+}
+
 }  // namespace
 }  // namespace agc::tool
 
@@ -40,7 +46,8 @@ int main(int argc, char** argv) {
   using namespace agc::tool;  // NOLINT
   std::vector<std::string> args(argv + std::min(argc, 1), argv + argc);
   if (args.size() > 1 && args[0] == "help") args = {args[1], "--help"};
-  if (!args.empty() && (args[0] == "--help" || args[0] == "help")) return Help(stdout);
+  if (!args.empty() && (args[0] == "--help" || args[0] == "-h" || args[0] == "help")) return Help(stdout);
+  if (!args.empty() && args[0] == "--version") return Version();
   if (args.empty()) return Help(stderr);
   const std::string name = args[0];
   args.erase(args.begin());

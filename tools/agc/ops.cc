@@ -1,7 +1,6 @@
 // agc ops [--markdown|--json|--samples [--full]]: the op table. --markdown is docs/ops.md; --json is for scripts;
 // --samples prints a module with a graph for each sample of each op (ir/op_samples.h), which --json describes under
 // "graphs".
-#include <cmath>
 #include <cstdio>
 #include <utility>
 
@@ -15,6 +14,7 @@
 #include "ir/text/text.h"
 #include "tools/agc/command.h"
 #include "tools/agc/flags.h"
+#include "tools/agc/json.h"
 
 namespace agc::tool {
 namespace {
@@ -87,68 +87,71 @@ absl::Status PrintSamples(const Flags& flags) {
 
 // ---------------------------------------------------------------- JSON
 
-std::string Quote(absl::string_view s) {
-  return absl::StrCat("\"", absl::StrReplaceAll(s, {{"\\", "\\\\"}, {"\"", "\\\""}, {"\n", "\\n"}}), "\"");
-}
-
-std::string AttrJson(const AttrValue& v) {
-  if (const bool* b = std::get_if<bool>(&v)) return *b ? "true" : "false";
-  if (const int64_t* i = std::get_if<int64_t>(&v)) return absl::StrCat(*i);
-  if (const double* d = std::get_if<double>(&v)) {
-    if (std::isnan(*d)) return "null";
-    return std::isinf(*d) ? (*d > 0 ? "1e999" : "-1e999") : absl::StrFormat("%.17g", *d);  // which readers take for inf
-  }
-  if (const std::string* s = std::get_if<std::string>(&v)) return Quote(*s);
-  if (const Ints* ints = std::get_if<Ints>(&v)) return absl::StrCat("[", absl::StrJoin(*ints, ", "), "]");
-  if (const DType* t = std::get_if<DType>(&v)) return Quote(Name(*t));
-  return "null";
+// Floats that JSON lacks are strings, as json.h says.
+Json AttrJson(const AttrValue& v) {
+  if (const bool* b = std::get_if<bool>(&v)) return Json::Of(*b);
+  if (const int64_t* i = std::get_if<int64_t>(&v)) return Json::Of(*i);
+  if (const double* d = std::get_if<double>(&v)) return Json::Of(*d);
+  if (const std::string* s = std::get_if<std::string>(&v)) return Json::Of(*s);
+  if (const Ints* ints = std::get_if<Ints>(&v)) return Json::Of(absl::Span<const int64_t>(*ints));
+  if (const DType* t = std::get_if<DType>(&v)) return Json::Of(Name(*t));
+  return {};
 }
 
 template <typename List, typename F>
-std::string JsonList(const List& list, F f) {
-  return absl::StrCat(
-      "[", absl::StrJoin(list, ", ", [&](std::string* out, const auto& x) { absl::StrAppend(out, f(x)); }), "]");
+Json JsonList(const List& list, F f) {
+  std::vector<Json> items;
+  for (const auto& x : list) items.push_back(f(x));
+  return Json::List(items);
 }
 
-std::string GraphJson(const OpSample& s) {
-  const Graph graph = GraphOf(s, s.name);
+Json GraphJson(const OpSample* s) {
+  const Graph graph = GraphOf(*s, s->name);
   const auto value = [](const auto& x) {
-    return absl::StrCat("{\"name\": ", Quote(x.name), ", \"type\": ", Quote(ToString(x.type)), "}");
+    return Json::Object({{"name", Json::Of(x.name)}, {"type", Json::Of(ToString(x.type))}});
   };
-  const std::string attrs = absl::StrJoin(s.attrs, ", ", [](std::string* out, const Attr& a) {
-    absl::StrAppend(out, Quote(a.name), ": ", AttrJson(a.value));
-  });
-  return absl::StrCat("{\"graph\": ", Quote(graph.name), ", \"inputs\": ", JsonList(graph.params, value),
-                      ", \"outputs\": ", JsonList(graph.outputs, value), ", \"growth\": ", s.growth, ", \"attrs\": {",
-                      attrs, "}}");
+  std::vector<std::pair<absl::string_view, Json>> attrs;
+  for (const Attr& a : s->attrs) attrs.emplace_back(a.name, AttrJson(a.value));
+  return Json::Object({{"graph", Json::Of(graph.name)},
+                       {"inputs", JsonList(graph.params, value)},
+                       {"outputs", JsonList(graph.outputs, value)},
+                       {"growth", Json::Of(s->growth)},
+                       {"attrs", Json::Object(attrs)}});
 }
 
-std::string OpJson(const OpDef& op, absl::Span<const OpSample> all) {
+Json OpJson(const OpDef& op, absl::Span<const OpSample> all) {
   const auto attr = [](const AttrDef& a) {
-    return absl::StrCat("{\"name\": ", Quote(a.name), ", \"kind\": ", Quote(kKindNames[static_cast<int>(a.kind)]),
-                        ", \"default\": ", a.fallback.empty() ? "null" : Quote(a.fallback),
-                        ", \"choices\": ", Quote(a.choices), "}");
+    return Json::Object({{"name", Json::Of(a.name)},
+                         {"kind", Json::Of(kKindNames[static_cast<int>(a.kind)])},
+                         {"default", a.fallback.empty() ? Json() : Json::Of(a.fallback)},
+                         {"choices", Json::Of(a.choices)}});
   };
   std::vector<const OpSample*> graphs;
   for (const OpSample& s : all) {
     if (s.op == &op) graphs.push_back(&s);
   }
-  return absl::StrCat(
-      "  {\"name\": ", Quote(op.name), ", \"class\": ", Quote(Name(op.cls)), ", \"min_operands\": ", op.arity.min,
-      ", \"max_operands\": ", op.arity.max, ", \"attrs\": ", JsonList(op.attrs, attr),
-      ", \"gradient\": ", Quote(GradientOf(op)), ",\n   \"numpy\": ", Quote(op.numpy),
-      absl::StrFormat(", \"tolerance\": {\"f32\": %g, \"f16\": %g, \"bf16\": %g}", op.tol.f32, op.tol.f16, op.tol.bf16),
-      absl::StrFormat(", \"sample\": {\"lo\": %.17g, \"hi\": %.17g, \"differentiable\": %s}", op.sample.lo,
-                      op.sample.hi, op.sample.differentiable ? "true" : "false"),
-      ",\n   \"graphs\": ", JsonList(graphs, [](const OpSample* s) { return GraphJson(*s); }),
-      ",\n   \"doc\": ", Quote(op.doc), "}");
+  return Json::Object(
+      {{"name", Json::Of(op.name)},
+       {"class", Json::Of(Name(op.cls))},
+       {"min_operands", Json::Of(int64_t{op.arity.min})},
+       {"max_operands", Json::Of(int64_t{op.arity.max})},
+       {"attrs", JsonList(op.attrs, attr)},
+       {"gradient", Json::Of(GradientOf(op))},
+       {"numpy", Json::Of(op.numpy)},
+       {"tolerance",
+        Json::Object({{"f32", Json::Of(op.tol.f32)}, {"f16", Json::Of(op.tol.f16)}, {"bf16", Json::Of(op.tol.bf16)}})},
+       {"sample", Json::Object({{"lo", Json::Of(op.sample.lo)},
+                                {"hi", Json::Of(op.sample.hi)},
+                                {"differentiable", Json::Of(op.sample.differentiable)}})},
+       {"graphs", JsonList(graphs, GraphJson)},
+       {"doc", Json::Of(op.doc)}});
 }
 
-absl::Status PrintJson(const Flags& flags) {
+absl::Status PrintOpsJson(const Flags& flags) {
   AGC_ASSIGN_OR_RETURN(const std::vector<OpSample> all, AllSamples(flags));
-  std::vector<std::string> rows;
+  std::vector<Json> rows;
   for (const OpDef* op : AllOps()) rows.push_back(OpJson(*op, all));
-  std::printf("[\n%s\n]\n", absl::StrJoin(rows, ",\n").c_str());
+  PrintJson(Json::List(rows, /*lines=*/true));
   return absl::OkStatus();
 }
 
@@ -164,8 +167,11 @@ Usage OpsUsage() {
 }
 
 absl::StatusOr<int> Run(const Flags& flags) {
+  if (flags.Has("full") && !flags.Has("json") && !flags.Has("samples")) {
+    return absl::InvalidArgumentError("--full is for --json and --samples, give one of them too");
+  }
   if (flags.Has("json")) {
-    AGC_RETURN_IF_ERROR(PrintJson(flags));
+    AGC_RETURN_IF_ERROR(PrintOpsJson(flags));
   } else if (flags.Has("samples")) {
     AGC_RETURN_IF_ERROR(PrintSamples(flags));
   } else {

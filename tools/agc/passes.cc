@@ -2,10 +2,11 @@
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "passes/registry.h"
 #include "tools/agc/command.h"
 #include "tools/agc/flags.h"
+#include "tools/agc/json.h"
 
 namespace agc::tool {
 namespace {
@@ -24,15 +25,17 @@ std::string Markdown() {
   return out;
 }
 
-std::string Json() {
-  std::string out = "[";
+std::string AsJson() {
+  std::vector<Json> rows;
   for (const PassDef& pass : AllPasses()) {
-    absl::StrAppend(&out, out.size() > 1 ? ",\n " : "", "{\"name\": \"", pass.name, "\", \"accepts\": [\"",
-                    absl::StrReplaceAll(ToString(pass.accepts), {{", ", "\", \""}}), "\"], \"leaves\": \"",
-                    pass.result == stages::kSame ? "" : ToString(pass.result), "\", \"doc\": \"",
-                    absl::StrReplaceAll(pass.doc, {{"\\", "\\\\"}, {"\"", "\\\""}}), "\"}");
+    std::vector<Json> accepts;
+    for (absl::string_view stage : absl::StrSplit(ToString(pass.accepts), ", ")) accepts.push_back(Json::Of(stage));
+    rows.push_back(Json::Object({{"name", Json::Of(pass.name)},
+                                 {"accepts", Json::List(accepts)},
+                                 {"leaves", Json::Of(pass.result == stages::kSame ? "" : ToString(pass.result))},
+                                 {"doc", Json::Of(pass.doc)}}));
   }
-  return out + "]\n";
+  return Json::List(rows, /*lines=*/true).text + "\n";
 }
 
 std::string Plain() {
@@ -53,7 +56,7 @@ Usage PassesUsage() {
 }
 
 absl::StatusOr<int> Run(const Flags& flags) {
-  const std::string text = flags.Has("markdown") ? Markdown() : flags.Has("json") ? Json() : Plain();
+  const std::string text = flags.Has("markdown") ? Markdown() : flags.Has("json") ? AsJson() : Plain();
   std::fwrite(text.data(), 1, text.size(), stdout);
   return 0;
 }

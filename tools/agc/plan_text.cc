@@ -67,11 +67,13 @@ uint64_t ArenaBytes(const rt::FlatPlan& plan, uint32_t arena) {
   return arena < plan.arena_sizes.size() ? plan.arena_sizes[arena] : 0;
 }
 
-Json SignaturesJson(const std::vector<rt::Signature>& list) {
+Json SignaturesJson(const std::vector<rt::Signature>& list, bool outputs = false) {
   std::vector<Json> items;
   for (const rt::Signature& s : list) {
-    items.push_back(Json::Object(
-        {{"name", Json::Of(s.name)}, {"dtype", Json::Of(rt::DTypeName(s.dtype))}, {"shape", Json::Of(s.dims)}}));
+    std::vector<std::pair<absl::string_view, Json>> members = {
+        {"name", Json::Of(s.name)}, {"dtype", Json::Of(rt::DTypeName(s.dtype))}, {"shape", Json::Of(s.dims)}};
+    if (outputs) members.emplace_back("each_step", Json::Of(s.each_step));
+    items.push_back(Json::Object(members));
   }
   return Json::List(items);
 }
@@ -86,7 +88,7 @@ Json EntryJson(const rt::Entry& e) {
                        {"bound_bytes", Json::Of(e.bound_bytes)},
                        {"state_bytes", Json::Of(ArenaBytes(e.plan, rt::kStateArena))},
                        {"inputs", SignaturesJson(e.inputs)},
-                       {"outputs", SignaturesJson(e.outputs)},
+                       {"outputs", SignaturesJson(e.outputs, /*outputs=*/true)},
                        {"residents", SignaturesJson(e.residents)},
                        {"params", SignaturesJson(e.params)}});
 }
