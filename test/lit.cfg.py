@@ -1,5 +1,7 @@
 """Configuration of the text tests: `ctest -R lit`, or `python3 lit.py -v -Dagc=build/agc -Dllvm=/usr/lib/llvm-15/bin test`."""
+import json
 import os
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(__file__))
@@ -20,7 +22,7 @@ config.test_format = agc_lit.AgcTest(agc)
 # lit starts tests with an almost empty environment.
 config.environment["PATH"] = os.pathsep.join([os.path.dirname(agc), lit_config.params["llvm"], os.environ["PATH"]])
 for name in sorted(os.environ):
-    if name in ("XDG_RUNTIME_DIR", "VK_ICD_FILENAMES", "LP_NATIVE_VECTOR_WIDTH", "HOME") or name.startswith(("AGC_", "VK_LAYER_")) \
+    if name in ("XDG_RUNTIME_DIR", "VK_ICD_FILENAMES", "VK_DRIVER_FILES", "LP_NATIVE_VECTOR_WIDTH", "HOME") or name.startswith(("AGC_", "VK_LAYER_")) \
             or name.endswith("SAN_OPTIONS"):
         config.environment[name] = os.environ[name]
 
@@ -28,6 +30,11 @@ for name in sorted(os.environ):
 config.substitutions.append(("%root", os.path.dirname(here)))
 config.substitutions.append(("%build", os.path.dirname(agc)))
 
-# `// REQUIRES: vulkan` for a test that runs on a device.
-if "VK_ICD_FILENAMES" in os.environ and lit_config.params.get("vulkan", "1") == "1":
-    config.available_features.add("vulkan")
+# `// REQUIRES: vulkan` for a test that runs on a device: where `agc devices` finds one, in the environment of the tests.
+if lit_config.params.get("vulkan", "1") == "1":
+    devices = subprocess.run([agc, "devices", "--json"], capture_output=True, text=True, check=False,
+                             env=dict(config.environment))
+    if devices.returncode == 0 and json.loads(devices.stdout):
+        config.available_features.add("vulkan")
+    else:
+        lit_config.note("no Vulkan device: the tests that need one are unsupported")

@@ -95,17 +95,19 @@ void CheckModule(const OpModule& m, const Expected& expected) {
 
 TEST(Gradients, OfEveryOpEqualTheF64Evaluator) {
   size_t ops = 0, graphs = 0;
+  std::string without;
   for (const OpModule& m : OpModules(SampleSet::kPairs)) {
     if (!m.op->sample.differentiable) continue;
     Expected expected;
     const OpModule gradients = Differentiated(m, expected);
+    if (gradients.program.graphs.empty()) absl::StrAppend(&without, " ", m.op->name);
     if (gradients.program.graphs.empty()) continue;
     CheckModule(gradients, expected);
     ++ops;
     graphs += gradients.program.graphs.size();
   }
   std::printf("gradients of %zu ops, %zu graphs\n", ops, graphs);
-  EXPECT_GE(ops, 40u);
+  EXPECT_EQ(without, "");  // of the rows that are differentiable by their samples
 }
 
 }  // namespace

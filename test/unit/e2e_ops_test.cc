@@ -67,7 +67,13 @@ TEST_P(OpsOnDevice, EqualTheF64Evaluator) {
   size_t graphs = 0;
   for (const OpModule& m : *kModules) graphs += RunModule(m, GetParam(), GetParam().cases);
   std::printf("%zu rows, %zu graphs\n", kModules->size(), graphs);
-  EXPECT_GE(kModules->size(), 60u);
+  std::string missing;  // rows that compute and have no case that the device runs
+  for (const OpDef* op : AllOps()) {
+    const auto same = [&](const OpModule& m) { return m.op == op; };
+    const bool has = std::any_of(kModules->begin(), kModules->end(), same);
+    if (!op->numpy.empty() && !has) absl::StrAppend(&missing, " ", op->name);
+  }
+  EXPECT_EQ(missing, "");
 }
 
 TEST_P(OpsOnDevice, DISABLED_WholeProduct) {

@@ -15,6 +15,23 @@ namespace {
 
 // ---------------------------------------------------------------- rules
 
+// Ops that are called alike.
+void AddFamilies(DType t, const TensorType& x, std::vector<Case>& calls) {
+  for (int64_t axis = 0; axis < 4; ++axis) {
+    for (DType integer : {I8, I32, U32, U8}) calls.push_back({"take", {x, {integer, {3, 4}}}, {{"axis", axis}}, ""});
+  }
+  for (const char* op : {"global_avg_pool", "global_max_pool", "global_lp_pool"}) calls.push_back({op, {x}, {}, ""});
+  for (const char* op : {"max_pool1d", "avg_pool1d", "lp_pool1d"}) {
+    calls.push_back({op, {{t, {2, 2, 9}}}, {{"window", Ints{3}}, {"ceil_mode", true}}, ""});
+  }
+  for (const char* op : {"max_pool3d", "avg_pool3d", "lp_pool3d"}) {
+    calls.push_back({op, {{t, {1, 2, 3, 4, 5}}}, {{"window", Ints{2, 2, 2}}}, ""});
+  }
+  for (const char* op : {"relu", "leaky_relu", "sigmoid", "silu", "softplus", "gelu", "softmax", "log_softmax"}) {
+    calls.push_back({op, {x}, {}, ""});
+  }
+}
+
 // Calls of every op, for the checks that hold of all of them.
 std::vector<Case> Calls(DType t) {
   const Attrs pool = Window({3, 2}, {2, 1}, {1, 0, 1, 1});
@@ -68,19 +85,7 @@ std::vector<Case> Calls(DType t) {
       {"mse", {x, x}, {}, ""},
       {"layer_norm", {x, row, row}, {}, ""},
   };
-  for (int64_t axis = 0; axis < 4; ++axis) {
-    for (DType integer : {I8, I32, U32, U8}) calls.push_back({"take", {x, {integer, {3, 4}}}, {{"axis", axis}}, ""});
-  }
-  for (const char* op : {"global_avg_pool", "global_max_pool", "global_lp_pool"}) calls.push_back({op, {x}, {}, ""});
-  for (const char* op : {"max_pool1d", "avg_pool1d", "lp_pool1d"}) {
-    calls.push_back({op, {{t, {2, 2, 9}}}, {{"window", Ints{3}}, {"ceil_mode", true}}, ""});
-  }
-  for (const char* op : {"max_pool3d", "avg_pool3d", "lp_pool3d"}) {
-    calls.push_back({op, {{t, {1, 2, 3, 4, 5}}}, {{"window", Ints{2, 2, 2}}}, ""});
-  }
-  for (const char* op : {"relu", "leaky_relu", "sigmoid", "silu", "softplus", "gelu", "softmax", "log_softmax"}) {
-    calls.push_back({op, {x}, {}, ""});
-  }
+  AddFamilies(t, x, calls);
   return calls;
 }
 

@@ -51,7 +51,13 @@ class RandomGraph {
 
   void Add() {
     const agc::Tensor a = Pick(square_), b = Pick(square_), r = Pick(row_);
-    switch (Below(exact_ ? 13 : 24)) {
+    const int64_t kind = Below(exact_ ? 13 : 24);
+    kind < 13 ? AddExact(kind, a, b, r) : AddRounded(kind, a, b, r);
+  }
+
+  // Ops whose results do not depend on the order of sums.
+  void AddExact(int64_t kind, agc::Tensor a, agc::Tensor b, agc::Tensor r) {
+    switch (kind) {
       case 0:
         return square_.push_back(Bounded(a + b));
       case 1:
@@ -80,9 +86,14 @@ class RandomGraph {
         const agc::Tensor low = LessEqual(a, T(b)), even = Equal(Rem(t_.Iota(kI32, kSize), 2.0), 0.0);
         return square_.push_back(Where(LogicalAnd(low, LogicalNot(even)), Round(a), Bounded(b + 0.5)));
       }
-      case 12:
+      default:
         return row_.push_back(
             Reshape(ReduceMax(MaxPool2d(Reshape(a, {1, 1, 6, 6}), {.window = {2, 1}}), {0, 1, 2}), {kSize}));
+    }
+  }
+
+  void AddRounded(int64_t kind, agc::Tensor a, agc::Tensor b, agc::Tensor r) {
+    switch (kind) {
       case 13:
         return square_.push_back(Matmul(a, b) * 0.2);
       case 14:
