@@ -4,6 +4,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "ir/text/parse_index.h"
 
 namespace agc::text {
 namespace {
@@ -15,12 +16,6 @@ struct Term {
   bool is_literal = false, negative = false;
   Loc loc = {};
 };
-
-bool WithinLimits(Expr e) {
-  const ExprNode& n = e.node();
-  const auto small = [](int64_t v) { return v >= -kMaxInt && v <= kMaxInt; };
-  return small(n.payload) && std::all_of(n.coefs.begin(), n.coefs.end(), small);
-}
 
 class ExprParser {
  public:
@@ -117,7 +112,8 @@ class ExprParser {
     const std::optional<DType> dtype = Common({a, b});
     if (!dtype.has_value() || !c_.ok()) return Done(Nothing(), a.loc);
     if (*dtype != DType::kIndex) return Done(Apply(*op, {a, b}, a.loc), a.loc);
-    return Done(CompareIndices(*op, As(a, DType::kIndex), As(b, DType::kIndex)), a.loc);
+    const Expr x = As(a, DType::kIndex), y = As(b, DType::kIndex);
+    return Done(c_.ok() ? CompareIndices(*op, x, y) : Nothing(), a.loc);
   }
 
   // lo <= x < hi
@@ -126,15 +122,6 @@ class ExprParser {
     if (!c_.ok()) return Nothing();
     if (!lo.IsConst() || !hi.IsConst()) return Fail(a.loc, "the bounds of lo <= x < hi are constants");
     return InRange(x - lo, hi.node().payload - lo.node().payload);
-  }
-
-  Expr CompareIndices(const ScalarOp& op, Expr a, Expr b) {
-    if (!c_.ok()) return Nothing();
-    if (op.name == "ge") return NonNeg(a - b);
-    if (op.name == "gt") return NonNeg(a - b - 1);
-    if (op.name == "le") return NonNeg(b - a);
-    if (op.name == "lt") return NonNeg(b - a - 1);
-    return op.name == "eq" ? EqZero(a - b) : Not(EqZero(a - b));
   }
 
   Term Sum() {
@@ -163,34 +150,7 @@ class ExprParser {
     if (*dtype != DType::kIndex) return Apply(*FindScalarOp(name), {a, b}, a.loc);
     const Expr x = As(a, DType::kIndex), y = As(b, DType::kIndex);
     if (!c_.ok()) return Nothing();
-    const Expr e = name == "add"   ? x + y
-                   : name == "sub" ? x - y
-                   : name == "mul" ? Times(x, y, a.loc)
-                                   : Divided(name, x, y, a.loc);
-    return !c_.ok() || WithinLimits(e) ? e : Fail(a.loc, "the index is too large");
-  }
-
-  Expr Times(Expr x, Expr y, Loc loc) {
-    if (x.IsConst()) std::swap(x, y);
-    if (!y.IsConst()) return Fail(loc, "an index is a sum of variables times constants; one factor must be a constant");
-    const auto fits = [&](int64_t v) {
-      const __int128 p = static_cast<__int128>(v) * y.node().payload;
-      return p <= kMaxInt && p >= -kMaxInt;
-    };
-    const ExprNode& n = x.node();
-    if (!fits(n.payload) || !std::all_of(n.coefs.begin(), n.coefs.end(), fits))
-      return Fail(loc, "the index is too large");
-    return x * y.node().payload;
-  }
-
-  Expr Divided(absl::string_view name, Expr x, Expr y, Loc loc) {
-    if (!y.IsConst() || y.node().payload <= 0) return Fail(loc, "an index is divided by positive constants only");
-    const int64_t by = y.node().payload;
-    for (Expr e : PostOrder(x)) {  // nested divisions multiply their divisors
-      if (e.is(ExprKind::kDiv) && static_cast<__int128>(e.node().payload) * by > kMaxInt)
-        return Fail(loc, "the divisor is too large");
-    }
-    return name == "div" ? Div(x, by) : Mod(x, by);
+    return IndexArithmetic(c_, name, x, y, a.loc);
   }
 
   Term Unary() {
@@ -205,7 +165,8 @@ class ExprParser {
       t.negative = !t.negative;
       return t;
     }
-    return Done(t.e.dtype() == DType::kIndex ? Times(t.e, pool_.Int(-1), here) : Apply(*FindScalarOp("neg"), {t}, here),
+    return Done(t.e.dtype() == DType::kIndex ? IndexArithmetic(c_, "mul", t.e, pool_.Int(-1), here)
+                                             : Apply(*FindScalarOp("neg"), {t}, here),
                 here);
   }
 
