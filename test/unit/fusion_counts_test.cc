@@ -36,7 +36,7 @@ Counts CountsOf(const Module& m, absl::string_view graph) {
 
 // y = f(x), and dx and the gradients of all weights with the cotangent %g.
 template <typename F>
-void Trace2(Module& m, const Dims& dims, F f) {
+void TraceBoth(Module& m, const Dims& dims, F f) {
   m.Graph("forward", [&](Trace& t) { t.Output("y", f(t.Input("x", kF32, dims))); });
   m.Graph("both", [&](Trace& t) {
     const Tensor x = t.Input("x", kF32, dims), y = f(x);
@@ -50,21 +50,21 @@ void Trace2(Module& m, const Dims& dims, F f) {
 
 TEST(FusionCounts, Softmax) {
   Module m("softmax");
-  Trace2(m, {512, 1000}, [](Tensor x) { return Softmax(x); });
+  TraceBoth(m, {512, 1000}, [](Tensor x) { return Softmax(x); });
   EXPECT_EQ(CountsOf(m, "forward").dispatches, 1);
   EXPECT_EQ(CountsOf(m, "both").dispatches, 1);
 }
 
 TEST(FusionCounts, LayerNorm) {
   Module m("norm");
-  Trace2(m, {512, 1024}, nn::LayerNorm{.name = "n", .size = 1024});
+  TraceBoth(m, {512, 1024}, nn::LayerNorm{.name = "n", .size = 1024});
   EXPECT_EQ(CountsOf(m, "forward").dispatches, 1);
   EXPECT_EQ(CountsOf(m, "both").dispatches, 2);
 }
 
 TEST(FusionCounts, RmsNorm) {
   Module m("norm");
-  Trace2(m, {512, 1024}, nn::RmsNorm{.name = "n", .size = 1024});
+  TraceBoth(m, {512, 1024}, nn::RmsNorm{.name = "n", .size = 1024});
   EXPECT_EQ(CountsOf(m, "forward").dispatches, 1);
   EXPECT_EQ(CountsOf(m, "both").dispatches, 2);
 }
@@ -72,7 +72,7 @@ TEST(FusionCounts, RmsNorm) {
 // The mean of the rows' losses is a kernel of its own.
 TEST(FusionCounts, CrossEntropy) {
   Module m("loss");
-  Trace2(m, {512, 1000}, [](Tensor x) { return CrossEntropy(x, Iota(*x.builder, kI32, {512})); });
+  TraceBoth(m, {512, 1000}, [](Tensor x) { return CrossEntropy(x, Iota(*x.builder, kI32, {512})); });
   EXPECT_EQ(CountsOf(m, "forward").dispatches, 2);
   EXPECT_EQ(CountsOf(m, "both").dispatches, 2);
 }
@@ -106,7 +106,7 @@ TEST(FusionCounts, LeNet5) {
 // Pre-norm, Xiong et al. (2020), "On layer normalization in the transformer architecture", figure 1b.
 TEST(FusionCounts, TransformerLayer) {
   Module m("layer");
-  Trace2(m, {8, 128, 256}, [](Tensor x) {
+  TraceBoth(m, {8, 128, 256}, [](Tensor x) {
     const nn::LayerNorm first{.name = "n1", .size = 256}, second{.name = "n2", .size = 256};
     const nn::MultiHeadAttention attention{.name = "a", .size = 256, .heads = 8};
     const nn::Linear up{.name = "up", .in = 256, .out = 1024}, down{.name = "down", .in = 1024, .out = 256};
