@@ -64,6 +64,8 @@ bool Fits(const Nest& nest, Neighbourhood& near, const RunningExpr& running) {
   if (!near.Whole(running.axes)) return false;
   for (Expr e : PostOrder(nest.at(running.value))) {
     if (!e.is(ExprKind::kLoad)) continue;
+    const std::vector<Expr> below = PostOrder(e);  // where a stage's result says what to load, nothing is known
+    if (std::any_of(below.begin(), below.end(), [](Expr x) { return x.is(ExprKind::kStage); })) return false;
     const auto& args = e.node().args;
     const ExprId guard = e.arg(static_cast<int>(args.size()) - 1).IsTrue() ? ExprId{} : args.back();
     if (!near.OneAccess(e.node().ref, absl::MakeConstSpan(args).first(args.size() - 1), guard, running.axes))

@@ -86,6 +86,9 @@ void CheckCases(const std::vector<ScheduleCase>& cases, int expected_unfit) {
 
 TEST(Schedules, Pointwise) { CheckCases(PointwiseCases(), 0); }
 TEST(Schedules, Rows) { CheckCases(RowsCases(), 16); }
+TEST(Schedules, SplitRows) { CheckCases(SplitRowsCases(), 4); }
+TEST(Schedules, Columns) { CheckCases(ColumnsCases(), 17); }
+TEST(Schedules, Transpose) { CheckCases(TransposeCases(), 0); }
 TEST(Schedules, Tiles) { CheckCases(TilesCases(), 15); }
 TEST(Schedules, Contract) { CheckCases(ContractCases(), 24); }
 
@@ -98,6 +101,46 @@ TEST(Schedules, FoldedGridsOnTheDevice) {
     const EvalInputs in = RandomInputs(p, p.graphs[0], -2, 2);
     EXPECT_EQ(Difference(OnDevice(p, "g", in, {}, folding), Evaluated(p, "g", in), kTolerance), "") << text;
   }
+}
+
+// What a GPU would get, on this device: split and resident rows, columns, transposes and vectors, chosen by default.
+TEST(Schedules, OfAGpu) {
+  Target gpu = TheTarget();
+  gpu.kind = DeviceKind::kGpu;
+  const std::string update = R"(module @m {
+  state @w: f32[16384] init uniform(-1, 1)
+  state @v: f32[16384] init uniform(-1, 1)
+  graph @g(input %x: f32[16384]) -> () {
+    %0: f32[16384] = mul @v, %x
+    %1: f32[16384] = add @w, %0
+    update @v = %0
+    update @w = %1
+  }
+})";
+  for (const std::string& text : {PointwiseGraph(1 << 14), RowsGraph(50, 128), RowsGraph(50, 67), SumsGraph(1, 40000),
+                                  ColumnsGraph(200, 64), ColumnSumsGraph(500, 36), TransposeGraph(40, 3, 36), update}) {
+    const Program p = Parsed(text);
+    const EvalInputs in = RandomInputs(p, p.graphs[0], -2, 2);
+    const EvalResult want = Evaluated(p, "g", in);
+    EXPECT_EQ(Difference(Executed(p, "g", in, {}, gpu), want, kTolerance), "") << "executed: " << text;
+    for (BufferAbi abi : {BufferAbi::kAddresses, BufferAbi::kBindings})
+      EXPECT_EQ(Difference(OnDevice(p, "g", in, {.abi = abi}, gpu), want, kTolerance), "") << text;
+  }
+}
+
+// The counters of split reductions are 0 again after every run.
+TEST(Schedules, SplitReductionsRunAgain) {
+  Target gpu = TheTarget();
+  gpu.kind = DeviceKind::kGpu;
+  const Program p = Parsed(SumsGraph(1, 40000));
+  const EvalInputs in = RandomInputs(p, p.graphs[0], -2, 2);
+  const absl::StatusOr<rt::Bundle> bundle = CompileProgram(Clone(p), gpu, {});
+  ASSERT_TRUE(bundle.ok()) << bundle.status();
+  absl::StatusOr<rt::Session> s = LoadOnDevice(*bundle);
+  ASSERT_TRUE(s.ok()) << s.status();
+  const EvalResult first = Checked(RunSession(*s, p, p.graphs[0], in));
+  EXPECT_EQ(Difference(first, Evaluated(p, "g", in), kTolerance), "");
+  EXPECT_EQ(Difference(Checked(RunSession(*s, p, p.graphs[0], in, 3)), first, 0), "");
 }
 
 }  // namespace

@@ -42,6 +42,39 @@ inline std::string ArgGraph(int64_t rows, int64_t length) {
                                 " = reduce_max %0 {axes = [1]}\n    output %y = %1\n    output %z = %2"));
 }
 
+// Sum and largest element of rows, with something computed of both: what workgroups may share.
+inline std::string SumsGraph(int64_t rows, int64_t length) {
+  const std::string t = absl::StrCat("f32[", rows, ",", length, "]"), r = absl::StrCat("f32[", rows, "]");
+  return GraphText(absl::StrCat("input %x: ", t),
+                   absl::StrCat("%y: ", r, ", %z: ", r, ") {\n    %0: ", r, " = reduce_sum %x {axes = [1]}\n    %1: ",
+                                r, " = reduce_max %x {axes = [1]}\n    %2: ", r,
+                                " = mul %0, %1\n    output %y = %2\n    output %z = %0"));
+}
+
+// Softmax along the first axis, and its sums: results side by side.
+inline std::string ColumnsGraph(int64_t length, int64_t results) {
+  const std::string t = absl::StrCat("f32[", length, ",", results, "]"), r = absl::StrCat("f32[", results, "]");
+  return GraphText(absl::StrCat("input %x: ", t),
+                   absl::StrCat("%y: ", t, ", %z: ", r, ") {\n    %0: ", t, " = softmax %x {axis = 0}\n    %1: ", r,
+                                " = logsumexp %x {axis = 0}\n    output %y = %0\n    output %z = %1"));
+}
+inline std::string ColumnSumsGraph(int64_t length, int64_t results) {
+  const std::string r = absl::StrCat("f32[", results, "]");
+  return GraphText(
+      absl::StrCat("input %x: f32[", length, ",", results, "]"),
+      absl::StrCat("%y: ", r, ", %p: i32[", results, "]) {\n    %0: ", r, " = reduce_sum %x {axes = [0]}\n    %1: i32[",
+                   results, "] = argmax %x {axis = 0}\n    output %y = %0\n    output %p = %1"));
+}
+
+// The first two axes of three change places with the last one; a bias runs along with the stores.
+inline std::string TransposeGraph(int64_t a, int64_t b, int64_t c) {
+  const std::string t = absl::StrCat("f32[", c, ",", b, ",", a, "]"), x = absl::StrCat("f32[", a, ",", b, ",", c, "]");
+  return GraphText(absl::StrCat("input %x: ", x, ", input %w: ", x, ", input %c: f32[", a, "]"),
+                   absl::StrCat("%y: ", t, ") {\n    %0: ", x, " = mul %x, %w\n    %1: ", t,
+                                " = transpose %0 {perm = [2, 1, 0]}\n    %2: ", t, " = broadcast %c {shape = [", c,
+                                ", ", b, ", ", a, "]}\n    %3: ", t, " = add %1, %2\n    output %y = %3"));
+}
+
 // relu(a b + c) with a bias per column.
 inline std::string MatmulGraph(int64_t m, int64_t k, int64_t n) {
   const std::string t = absl::StrCat("f32[", m, ",", n, "]");
@@ -70,6 +103,7 @@ inline std::vector<ScheduleCase> PointwiseCases() {
   for (int64_t n : {1, 7, 64, 65}) {
     all.push_back({PointwiseGraph(n), {"pointwise {local = 64}", "pointwise {local = 1}", "pointwise {local = 7}"}});
   }
+  for (int64_t n : {8, 1000}) all.push_back({PointwiseGraph(n), {"pointwise {vec = 4}", "pointwise {vec = 2}"}});
   // Reductions and contractions run serially inside an invocation.
   all.push_back({MatmulGraph(5, 6, 7), {"pointwise {local = 8}"}});
   all.push_back({ArgGraph(9, 5), {"pointwise {local = 4}"}});
@@ -84,6 +118,44 @@ inline std::vector<ScheduleCase> RowsCases() {
     for (int64_t length : {1, 7, 64, 65}) all.push_back({RowsGraph(rows, length), schedules});
   }
   for (int64_t length : {1, 8, 9, 129}) all.push_back({ArgGraph(3, length), schedules});
+  const std::vector<std::string> wide = {"rows {local = 8, threads = 8, vec = 4, resident = 1}",
+                                         "rows {local = 16, threads = 16, vec = 2, unroll = 3}",
+                                         "rows {local = 32, threads = 32, resident = 1}"};
+  for (int64_t length : {1, 64, 68, 97}) all.push_back({RowsGraph(5, length), wide});
+  return all;
+}
+
+// Rows that several workgroups share: fewer elements than workgroups, whole rounds, and one more.
+inline std::vector<ScheduleCase> SplitRowsCases() {
+  std::vector<ScheduleCase> all;
+  const std::vector<std::string> schedules = {"rows {local = 8, threads = 8, split = 3}",
+                                              "rows {local = 32, threads = 32, split = 100, unroll = 2}",
+                                              "rows {local = 8, threads = 8, vec = 4, split = 5, unroll = 2}",
+                                              "rows {local = 8, threads = 8, split = 2, resident = 1}"};
+  for (int64_t length : {1, 7, 64, 321}) all.push_back({SumsGraph(3, length), schedules});
+  for (int64_t length : {9, 200}) all.push_back({ArgGraph(3, length), schedules});
+  return all;
+}
+
+inline std::vector<ScheduleCase> ColumnsCases() {
+  std::vector<ScheduleCase> all;
+  const std::vector<std::string> whole = {"columns {tx = 8, ty = 4, per = 1}", "columns {tx = 4, ty = 1, per = 4}",
+                                          "columns {tx = 2, ty = 8, per = 3, unroll = 2}"};
+  for (int64_t results : {1, 8, 33}) {
+    for (int64_t length : {1, 7, 65}) all.push_back({ColumnsGraph(length, results), whole});
+  }
+  const std::vector<std::string> split = {"columns {tx = 8, ty = 4, split = 3}",
+                                          "columns {tx = 4, ty = 2, per = 4, split = 100, unroll = 2}"};
+  for (int64_t length : {1, 9, 64, 130}) all.push_back({ColumnSumsGraph(length, 36), split});
+  all.push_back({ColumnSumsGraph(50, 7), split});
+  return all;
+}
+
+inline std::vector<ScheduleCase> TransposeCases() {
+  std::vector<ScheduleCase> all;
+  const std::vector<std::string> schedules = {"transpose {tile = 8, rows = 8}", "transpose {tile = 16, rows = 4}"};
+  for (int64_t n : {8, 9, 33}) all.push_back({TransposeGraph(n, 3, 17), schedules});
+  all.push_back({TransposeGraph(16, 2, 16), schedules});
   return all;
 }
 
