@@ -47,6 +47,8 @@ class KernelRanges {
     const size_t conditions = conditions_.size();
     if (s.kind == StmtKind::kIf && pool_.at(s.cond).IsFalse()) return Block(s.otherwise);  // the body never runs
     if (s.kind == StmtKind::kIf) conditions_.push_back(s.cond);
+    if (s.kind == StmtKind::kFor && !pool_.at(s.end).IsConst())
+      AssumeBelow(pool_.Var(s.var), pool_.at(Expanded(s.end)));
     AGC_RETURN_IF_ERROR(Block(s.body));
     conditions_.resize(conditions);
     return Block(s.otherwise);
@@ -68,6 +70,20 @@ class KernelRanges {
     }
     const auto [lo, hi] = text::LoopRange(pool_.node(s.begin), pool_.node(s.end), s.step);
     return Contains(s, {lo, hi}, "its bounds say");
+  }
+
+  // x < end as conditions, through quotients and minima: x < min(a, n) / c says that c*x + c - 1 is below a and n.
+  void AssumeBelow(Expr x, Expr end) {
+    if (end.is(ExprKind::kDiv)) {
+      const int64_t c = end.node().payload;
+      return AssumeBelow(x * c + (c - 1), end.arg(0));
+    }
+    if (end.is(ExprKind::kMin)) AssumeBelow(x, pool_.Int(end.node().payload));
+    if (end.is(ExprKind::kMin) || (end.is(ExprKind::kMax) && end.node().payload <= x.node().lo)) {
+      return AssumeBelow(x, end.arg(0));
+    }
+    const int64_t most = end.node().hi - x.node().lo;
+    if (most > 0) conditions_.push_back(InRange(end - x - 1, most).id);
   }
 
   absl::Status Let(const Stmt& s) {

@@ -230,8 +230,8 @@ TEST(Bundle, RefusesInconsistentParts) {
       {"resources that are no storage buffers", [](Bundle& b) { AddVariable(b, 12); }},  // of no struct
       {"reads push constants, and none are declared", [](Bundle& b) { AddVariable(b, 9); }},
       {"1025 arguments, at most 1024",
-       [&](Bundle& b) {
-         FlatStep& step = entry(b).plan.steps[0];
+       [](Bundle& b) {
+         FlatStep& step = b.variants[0].entries[0].plan.steps[0];
          step.args.resize(1025, step.args[0]);
        }},
       {"no variants", [](Bundle& b) { b.variants.clear(); }},

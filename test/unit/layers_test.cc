@@ -11,6 +11,7 @@ namespace agc {
 namespace {
 
 using testing::DoubleNear;
+using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
