@@ -1,6 +1,7 @@
 // Ranges of loop trees: those that variables declare, and the places of loads and stores. Guards, enclosing conditions
 // and what lets stand for take part in the proofs.
 #include <algorithm>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "ir/base/status.h"
@@ -82,8 +83,13 @@ class KernelRanges {
     if (end.is(ExprKind::kMin) || (end.is(ExprKind::kMax) && end.node().payload <= x.node().lo)) {
       return AssumeBelow(x, end.arg(0));
     }
-    const int64_t most = end.node().hi - x.node().lo;
-    if (most > 0) conditions_.push_back(InRange(end - x - 1, most).id);
+    Expr room = end - x - 1;  // not negative; nor is it in units of what all its terms are multiples of
+    int64_t unit = 0;
+    if (room.is(ExprKind::kLin)) {
+      for (int64_t c : room.node().coefs) unit = std::gcd(unit, c);
+    }
+    if (unit > 1) room = Div(room, unit);
+    if (room.node().hi >= 0) conditions_.push_back(InRange(room, room.node().hi + 1).id);
   }
 
   absl::Status Let(const Stmt& s) {
