@@ -8,6 +8,7 @@
 // Then groups beside each other are merged (merge_groups.h). What no family can compute without computing reductions
 // more than once is refused by the families' `matches`.
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "absl/strings/str_cat.h"
@@ -79,7 +80,8 @@ class Grouper {
           if (fusion_.members(group).count(p) == 0 && refused.count(p) == 0) open.insert(p);
         }
       }
-      open.swap(refused);
+      open = std::move(refused);
+      refused = {};
     }
   }
 
@@ -111,15 +113,29 @@ class Grouper {
 
   // A copy of a cheap producer for this group alone.
   OpId Clone(OpId producer, int group) {
+    const std::vector<int> opened = GroupsOpenedBy(producer, group);
     const OpId clone = fusion_.Clone(producer, fusion_.members(group));
     facts_.push_back(OpFacts(facts_[producer.index]));
-    if (!Join(clone, group)) {
+    const bool others = std::all_of(opened.begin(), opened.end(), [&](int g) {
+      return FitOf(fusion_, fusion_.members(g), context_, std::numeric_limits<double>::infinity()).ok();
+    });
+    if (!others || !Join(clone, group)) {
       fusion_.Unclone(clone, producer);
       facts_.pop_back();
       return {};
     }
     fusion_.Bury(producer);
     return clone;
+  }
+
+  // Other groups that would have to store what a clone of the producer reads, which so far nobody outside them needs.
+  std::vector<int> GroupsOpenedBy(OpId producer, int group) const {
+    std::vector<int> all;
+    for (OpId p : fusion_.producers(producer)) {
+      const int g = fusion_.op(p).group;
+      if (g >= 0 && g != group && fusion_.UsedOnlyBy(p, fusion_.members(g))) all.push_back(g);
+    }
+    return all;
   }
 
   // Computing so little again for every element, from what the graph is given, takes less time than waiting for the

@@ -182,7 +182,10 @@ Expr MaxTakeAt(At& s, Index i) {
   const Ints from = Spatial(s.type(0).dims), to = Spatial(s.out().dims);
   if (std::find(from.begin(), from.end(), 0) != from.end()) return s.Number(0);  // no position is inside
   const Expr none = Number(s.pool, DType::kI32, -1);
-  Expr rest = ToIndex(Alu("max", {s.Read(1, i), none}), -1, std::numeric_limits<int32_t>::max());
+  int64_t elements = 1;
+  for (int64_t n : from) elements *= n;
+  const Expr beyond = Number(s.pool, DType::kI32, static_cast<double>(elements));
+  Expr rest = ToIndex(Alu("min", {Alu("max", {s.Read(1, i), none}), beyond}), -1, elements);
   Point x(i.begin(), i.end());
   Expr inside = s.pool.Bool(true);
   for (size_t k = from.size(); k-- > 0;) {

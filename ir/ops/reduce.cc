@@ -76,8 +76,10 @@ Point JoinIndex(At& s, Index i, const Ints& axes, bool keep_dims, Index k) {
 }
 
 // Reduces with a one-component combiner; the result is in the dtype that sums of the operand are kept in.
+// Merged in the accumulator's dtype, truth values as they are.
 Expr ReduceAt(At& s, Index i, absl::string_view combiner) {
-  const DType acc = AccumulatorOf(s.type(0).dtype);
+  const bool logic = combiner == "and" || combiner == "or";
+  const DType acc = logic ? DType::kBool : AccumulatorOf(s.type(0).dtype);
   const Ints axes = PositiveAxes(s.ints("axes"), s.type(0).rank());
   absl::InlinedVector<int64_t, 6> extents;
   for (int64_t axis : axes) extents.push_back(s.dim(0, static_cast<int>(axis)));

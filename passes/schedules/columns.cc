@@ -53,7 +53,7 @@ absl::Status Legal(const Nest& nest, const Schedule& s, const Target& target) {
   if (z.per > 8 || z.unroll > 16) return refuse("per is at most 8, unroll at most 16");
   RowShape shape;
   RowShapeOf(nest, shape);
-  if (z.split > 1 && !Splittable(nest, shape))
+  if (z.split > 1 && (!shape.columns.empty() || !Splittable(nest, shape)))
     return refuse("results are split where no stage needs another one's and nothing is stored along them");
   const int64_t most = std::min(target.max_invocations, target.max_local_x);
   const int64_t bytes = SharedBytes(nest, z);
@@ -100,7 +100,7 @@ Schedule Candidate(const Nest& nest, const RowShape& shape, int64_t per, const T
   int64_t ty = rows(256);
   int64_t split =
       std::min({CeilDiv(kGroupsPerUnit * target.compute_units, blocks), length / (ty * kTrips), kMostParts});
-  if (split < 2 || blocks >= 2 * target.compute_units || !Splittable(nest, shape)) split = 1;
+  if (split < 2 || blocks >= 2 * target.compute_units || !shape.columns.empty() || !Splittable(nest, shape)) split = 1;
   if (split == 1 && blocks < target.compute_units) ty = rows(512);
   Schedule s{.family = "columns"};
   s.Set("tx", tx);

@@ -17,7 +17,8 @@
 namespace agc {
 namespace {
 
-constexpr int64_t kMaxTaps = 8;       // positions of the last reduction axis that may be written out
+constexpr int64_t kMaxTaps = 8;       // positions of the last reduction axis that are written out by choice
+constexpr int64_t kMostTaps = 64;     // and that a schedule in text may ask for
 constexpr int64_t kMaxTile = 64;      // accumulators of an invocation that candidates use
 constexpr int64_t kMaxAccesses = 96;  // loads and stores of its epilogue
 
@@ -33,9 +34,9 @@ absl::Status Legal(const Nest& nest, const Schedule& s, const Target& target) {
     return absl::InvalidArgumentError(
         absl::StrCat(nest.name, ": split is ", s.Int("split", 1), ", expected 1 or more"));
   const ContractShape shape = ShapeOf(nest);
-  if (s.Int("taps", 0) != 0 && !shape.k.empty() && nest.extent(shape.k.back()) > kMaxTaps)
+  if (s.Int("taps", 0) != 0 && !shape.k.empty() && nest.extent(shape.k.back()) > kMostTaps)
     return absl::InvalidArgumentError(absl::StrCat(nest.name, ": ", nest.extent(shape.k.back()),
-                                                   " taps to be written out, expected ", kMaxTaps, " at most"));
+                                                   " taps to be written out, expected ", kMostTaps, " at most"));
   const int64_t mt = (Extent(nest, shape.m) + tm - 1) / tm, z = Extent(nest, shape.batch) * s.Int("split", 1);
   if (mt > target.max_groups_y || z > target.max_groups_z) {
     return absl::ResourceExhaustedError(absl::StrCat(nest.name, ": ", mt, " x ", z,

@@ -53,7 +53,9 @@ int64_t LongestReduction(const Nest& nest) {
 }
 
 bool Splittable(const Nest& nest, const RowShape& shape) {
-  if (!shape.columns.empty()) return false;
+  for (const NestStore* store : StoresOver(nest, shape, /*rows_only=*/false)) {
+    if (ReadsStages(nest, store->value)) return false;
+  }
   for (const NestStage& stage : nest.stages) {
     if (stage.kind != StageKind::kReduce) continue;
     if (stage.when.valid() && ReadsStages(nest, stage.when)) return false;

@@ -17,8 +17,8 @@ bool RowShapeOf(const Nest& nest, RowShape& shape);
 std::vector<const NestStore*> StoresOver(const Nest& nest, const RowShape& shape, bool rows_only);
 // The longest reduction that looks at all its elements; the others are short, but how short is known at run time only.
 int64_t LongestReduction(const Nest& nest);
-// Whether workgroups may share the reductions of a row: none needs the result of another one before it starts, nobody
-// stores columns, and partial results are words that scratch memory of every device holds.
+// Whether workgroups may share the reductions of a row: none needs the result of another one before it starts, nor does
+// what is stored along the row, and partial results are words that scratch memory of every device holds.
 bool Splittable(const Nest& nest, const RowShape& shape);
 
 }  // namespace agc

@@ -29,9 +29,9 @@ absl::Status SplitLegal(const Nest& nest, int64_t threads, const Target& target)
   RowShape shape;
   RowShapeOf(nest, shape);
   if (threads == 1 || !Splittable(nest, shape)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        nest.name,
-        ": rows are split where workgroups compute them, no stage needs another one's row and none is stored"));
+    return absl::InvalidArgumentError(absl::StrCat(nest.name,
+                                                   ": rows are split where workgroups compute them, and neither a "
+                                                   "stage nor a store along the row needs a result"));
   }
   const int64_t params = static_cast<int64_t>(nest.params.size()) + PartialParams(nest);
   const int64_t most = std::min(target.storage_buffers, target.push_constant_bytes / 8);
@@ -220,7 +220,9 @@ class RowKernel {
         SetResult(stage, EmitReduction(stage, body));
       }
     }
-    EmitStores(body);
+    EmitRowStores(body);
+    const int64_t columns = Extent(nest_, shape_.columns);
+    EmitColumnStores({.first = b_.pool().Int(0), .per = columns, .length = columns}, body);
     return body;
   }
 
@@ -232,6 +234,8 @@ class RowKernel {
         StorePartials(partials_, stage, EmitReduction(stage, body), {row_, part_}, publish);
     }
     body.push_back(IfStmt(EqZero(t_), std::move(publish)));
+    const int64_t columns = Extent(nest_, shape_.columns), per = loop_.Per(columns, parts_);
+    EmitColumnStores({.first = part_ * per, .per = per, .length = columns}, body);
     for (const NestStage& stage : nest_.stages) {
       if (stage.kind == StageKind::kMap) {
         b_.EmitStage(stage, map_, stages_, finish);
@@ -248,7 +252,7 @@ class RowKernel {
       });
       SetResult(stage, EmitCombine(b_, stage, acc, t_, threads_, target_, finish));
     }
-    EmitStores(finish);
+    EmitRowStores(finish);
     body.push_back(IfLastStmt(partials_.counter, row_, b_.pool().Int(parts_), std::move(finish)));
     return body;
   }
@@ -294,24 +298,22 @@ class RowKernel {
     return values;
   }
 
-  void EmitStores(std::vector<Stmt>& body) {
-    const std::vector<const NestStore*> narrow = StoresOver(nest_, shape_, /*rows_only=*/true),
-                                        wide = StoresOver(nest_, shape_, /*rows_only=*/false);
-    if (!narrow.empty()) {
-      std::vector<Stmt> first;
-      b_.EmitStores(narrow, map_, stages_, first);
-      body.push_back(IfStmt(EqZero(t_), std::move(first)));
-    }
+  void EmitRowStores(std::vector<Stmt>& body) {
+    std::vector<Stmt> first;
+    b_.EmitStores(StoresOver(nest_, shape_, /*rows_only=*/true), map_, stages_, first);
+    if (!first.empty()) body.push_back(IfStmt(EqZero(t_), std::move(first)));
+  }
+
+  void EmitColumnStores(const ElementRange& range, std::vector<Stmt>& body) {
+    const std::vector<const NestStore*> wide = StoresOver(nest_, shape_, /*rows_only=*/false);
     if (wide.empty()) return;
-    const int64_t columns = Extent(nest_, shape_.columns);
-    loop_.Emit(b_, {.first = b_.pool().Int(0), .per = columns, .length = columns}, body,
-               [&](Index elements, Expr inside) {
-                 std::vector<AxisMap> maps;
-                 for (Expr c : elements) Unflatten(nest_, shape_.columns, c, maps.emplace_back(map_));
-                 std::vector<Stmt> stores;
-                 b_.EmitStores(wide, maps, stages_, stores);
-                 return inside.IsTrue() ? std::move(stores) : std::vector<Stmt>{IfStmt(inside, std::move(stores))};
-               });
+    loop_.Emit(b_, range, body, [&](Index elements, Expr inside) {
+      std::vector<AxisMap> maps;
+      for (Expr c : elements) Unflatten(nest_, shape_.columns, c, maps.emplace_back(map_));
+      std::vector<Stmt> stores;
+      b_.EmitStores(wide, maps, stages_, stores);
+      return inside.IsTrue() ? std::move(stores) : std::vector<Stmt>{IfStmt(inside, std::move(stores))};
+    });
   }
 
   const Nest& nest_;

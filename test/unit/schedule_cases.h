@@ -51,6 +51,14 @@ inline std::string SumsGraph(int64_t rows, int64_t length) {
                                 " = mul %0, %1\n    output %y = %2\n    output %z = %0"));
 }
 
+// Sums of what is stored along the rows, too.
+inline std::string StoredSumsGraph(int64_t rows, int64_t length) {
+  const std::string t = absl::StrCat("f32[", rows, ",", length, "]"), r = absl::StrCat("f32[", rows, "]");
+  return GraphText(absl::StrCat("input %x: ", t),
+                   absl::StrCat("%y: ", t, ", %z: ", r, ") {\n    %0: ", t, " = tanh %x\n    %1: ", r,
+                                " = reduce_sum %0 {axes = [1]}\n    output %y = %0\n    output %z = %1"));
+}
+
 // Softmax along the first axis, and its sums: results side by side.
 inline std::string ColumnsGraph(int64_t length, int64_t results) {
   const std::string t = absl::StrCat("f32[", length, ",", results, "]"), r = absl::StrCat("f32[", results, "]");
@@ -134,6 +142,7 @@ inline std::vector<ScheduleCase> SplitRowsCases() {
                                               "rows {local = 8, threads = 8, split = 2, resident = 1}"};
   for (int64_t length : {1, 7, 64, 321}) all.push_back({SumsGraph(3, length), schedules});
   for (int64_t length : {9, 200}) all.push_back({ArgGraph(3, length), schedules});
+  for (int64_t length : {7, 64, 321}) all.push_back({StoredSumsGraph(3, length), schedules});
   return all;
 }
 
