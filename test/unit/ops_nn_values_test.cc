@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ir/build.h"
+#include "ir/build_shape.h"
 #include "ir/eval/graph_eval.h"
 #include "ir/op_def.h"
 #include "ir/program.h"
@@ -95,10 +96,13 @@ TEST(Activation, ReluKeepsNanAndHasNoSlopeAtZero) {
 
 TEST(Activation, FiniteForEveryFiniteArgument) {
   const std::pair<const char*, Unary> ops[] = {
-      {"sigmoid", [](Value x) { return Sigmoid(x); }},    {"gelu", [](Value x) { return Gelu(x); }},
-      {"silu", [](Value x) { return Silu(x); }},          {"softplus", [](Value x) { return Softplus(x); }},
-      {"softmax", [](Value x) { return Softmax(x); }},    {"log_softmax", [](Value x) { return LogSoftmax(x); }},
-      {"logsumexp", [](Value x) { return LogSumExp(x); }}};
+      {"sigmoid", [](Value x) { return Sigmoid(x); }},
+      {"gelu", [](Value x) { return Gelu(x); }},
+      {"silu", [](Value x) { return Silu(x); }},
+      {"softplus", [](Value x) { return Softplus(x); }},
+      {"softmax", [](Value x) { return Softmax(x); }},
+      {"log_softmax", [](Value x) { return LogSoftmax(x); }},
+      {"reduce_log_sum_exp", [](Value x) { return ReduceLogSumExp(x, {-1}); }}};
   for (const auto& [name, op] : ops) {
     for (DType dtype : {F32, F16}) {
       const double big = dtype == F16 ? 3e4 : 1e38;

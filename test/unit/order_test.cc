@@ -135,6 +135,7 @@ TEST(PlaceBarriers, OneBarrierServesManyHazards) {
     AddDispatch(program, g, MakeKernel(absl::StrCat("c", i), {{8}, {8}}, 8, 1, i), {a[i], a[(i + 1) % 4], y});
   }
   PassContext context;
+  context.fuse = false;
   ASSERT_TRUE(Plan(program, context).ok());
   EXPECT_EQ(test::Barriers(g), 1);
   EXPECT_EQ(g.steps[4].kind, StepKind::kBarrier);

@@ -113,7 +113,9 @@ TEST_P(SessionTest, Trust) {
   EXPECT_THAT(status.message(), HasSubstr("variant 0: its ABI is addresses, which needs a trusted load"));
   Bundle b = Example2(BufferAbi::kAddresses);  // a module with pointers under the other ABI
   b.variants[0].requires_.abi = BufferAbi::kBindings;
-  EXPECT_THAT(Load(b, Trust::kUntrusted).status().message(), HasSubstr("k0_mul uses raw pointers"));
+  EXPECT_THAT(Load(b, Trust::kUntrusted).status().message(), HasSubstr("k0_mul: 32 bytes of push constants for 0"));
+  for (Kernel& k : b.kernels) k.push_constant_bytes = 0;
+  EXPECT_THAT(Load(b, Trust::kUntrusted).status().message(), HasSubstr("its module reads push constants, and none are declared"));
 }
 
 TEST_P(SessionTest, TakesTheFirstVariantThatRuns) {

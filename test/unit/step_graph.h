@@ -200,6 +200,8 @@ inline void Execute(Env& env, const std::vector<Stmt>& body, bool backwards) {
         env.vars[s.var] = backwards ? n - 1 - i : i;
         Execute(env, s.body, backwards);
       }
+    } else if (s.kind == StmtKind::kRegion) {
+      Execute(env, s.body, backwards);
     } else if (s.kind == StmtKind::kLet) {
       env.vars[s.var] = Evaluate(env, pool.at(s.value));
     } else {
