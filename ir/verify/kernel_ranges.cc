@@ -121,7 +121,7 @@ class KernelRanges {
   }
 
   // Nests prove their places; loop trees compute them by arithmetic that intervals do not always follow, such as
-  // t + 1 - 2*(t % 2). So places are refused that lie outside as a whole.
+  // t + 1 - 2*(t % 2). So places are refused that lie outside as a whole, or for some value of plain loop variables.
   absl::Status Place(bool alloc, uint32_t target, const std::vector<ExprId>& index, const std::vector<ExprId>& when,
                      Loc loc, absl::string_view what) {
     Dims dims;
@@ -132,13 +132,30 @@ class KernelRanges {
     for (size_t i = 0; i < dims.size(); ++i) {
       const IndexRange r = RangeOf(index[i], when, 0, dims[i] - 1);
       reached = reached && r.lo <= r.hi;
-      const bool inside = r.lo < dims[i] && r.hi >= 0;
+      const bool attained = Attained(index[i], when);
+      const bool inside = attained ? r.lo >= 0 && r.hi < dims[i] : r.lo < dims[i] && r.hi >= 0;
       if (inside || !out.empty()) continue;
       out = absl::StrCat("%", alloc ? kernel_.allocs[target].name : kernel_.params[target].name, " is ", what,
                          " at axis ", i, " with ", Text(index[i]), " in [", r.lo, ", ", r.hi, "], expected 0 to ",
                          dims[i] - 1);
     }
     return reached && !out.empty() ? Error(loc, out) : absl::OkStatus();
+  }
+
+  // Whether an index takes both ends of its range: a sum of loop variables, under no condition.
+  bool Attained(ExprId e, const std::vector<ExprId>& when) const {
+    const auto holds = [&](ExprId c) { return pool_.at(c).IsTrue(); };
+    if (!conditions_.empty() || !std::all_of(when.begin(), when.end(), holds)) return false;
+    const auto loop = [&](Expr x) {
+      const auto same = [&](const auto& let) { return let.first == x.node().ref; };
+      return x.IsConst() || (x.is(ExprKind::kVar) && std::none_of(lets_.begin(), lets_.end(), same));
+    };
+    const Expr sum = pool_.at(e);
+    if (!sum.is(ExprKind::kLin)) return loop(sum);
+    for (int i = 0; i < static_cast<int>(sum.node().args.size()); ++i) {
+      if (!loop(sum.arg(i))) return false;
+    }
+    return true;
   }
 
   // The range of an index where `when` and the enclosing conditions hold; the first found that lies in [lo, hi].
