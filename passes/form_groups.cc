@@ -189,9 +189,13 @@ class Grouper {
   }
 
   // What a group that does so much work may do once it has taken in a producer: a cheap one may be repeated for every
-  // element.
+  // element, a reduction in as much work as fits the time of a kernel of its own.
   double MostWork(double work, const OpFacts& producer, const OpSet& ops) const {
     const double each = producer.cost <= kRepeatCost ? kRepeatCost * static_cast<double>(Largest(ops)) : 0;
+    if (producer.reduces) {
+      const double again = std::min((kMostTimes - 1) * producer.work, WorkPerEpoch(context_.target));
+      return work + producer.work + std::max({again, 0.25 * producer.work, each});
+    }
     return work + std::max(kMostTimes * producer.work, each);
   }
 
