@@ -1,9 +1,8 @@
 #include "compiler/agc.h"
 
-#include <fstream>
-
 #include "absl/strings/str_cat.h"
 #include "codegen/bundle_writer.h"
+#include "ir/base/file.h"
 
 namespace agc {
 
@@ -22,10 +21,7 @@ absl::Status AsStatus(const rt::Status& status) {
 Bundle::Bundle(rt::Bundle content) : content_(std::move(content)), bytes_(WriteBundle(content_)) {}
 
 absl::Status Bundle::WriteFile(const std::string& path) const {
-  std::ofstream file(path, std::ios::binary);
-  file.write(reinterpret_cast<const char*>(bytes_.data()), static_cast<std::streamsize>(bytes_.size()));
-  file.close();
-  return file ? absl::OkStatus() : absl::UnavailableError(absl::StrCat(path, ": cannot be written"));
+  return agc::WriteFile(path, {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()});
 }
 
 absl::StatusOr<Bundle> Compile(const Module& module, absl::string_view target, CompileOptions options) {

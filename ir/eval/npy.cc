@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "ir/base/file.h"
 #include "ir/base/status.h"
 
 namespace agc {
@@ -100,6 +101,7 @@ absl::StatusOr<HostTensor> ReadNpy(const std::string& path, const std::optional<
   in.seekg(data);
   in.read(reinterpret_cast<char*>(t.bytes.data()), static_cast<std::streamsize>(t.bytes.size()));
   if (!in) return Bad(path, "reading failed");
+  if (in.peek() != std::ifstream::traits_type::eof()) return Bad(path, "there is more in it than its header says");
   if (t.type.dtype == DType::kBool) {
     for (uint8_t& b : t.bytes) b = b != 0;
   }
@@ -112,12 +114,12 @@ absl::Status WriteNpy(const std::string& path, const HostTensor& t) {
                                     "', 'fortran_order': False, 'shape': ", shape, ", }");
   header.append(63 - (header.size() + 10) % 64, ' ');  // the data starts at a multiple of 64 bytes
   header.push_back('\n');
-  std::ofstream out(path, std::ios::binary);
-  out << kMagic << '\x01' << '\0' << static_cast<char>(header.size() & 255) << static_cast<char>(header.size() >> 8)
-      << header;
-  out.write(reinterpret_cast<const char*>(t.bytes.data()), static_cast<std::streamsize>(t.bytes.size()));
-  if (!out) return absl::InternalError(absl::StrCat("cannot write ", path));
-  return absl::OkStatus();
+  std::string file = absl::StrCat(kMagic, absl::string_view("\x01\0", 2));
+  file.push_back(static_cast<char>(header.size() & 255));
+  file.push_back(static_cast<char>(header.size() >> 8));
+  file += header;
+  file.append(reinterpret_cast<const char*>(t.bytes.data()), t.bytes.size());
+  return WriteFile(path, file);
 }
 
 }  // namespace agc

@@ -56,6 +56,11 @@ absl::StatusOr<int> Run(const Flags& flags) {
   }
   const std::string beside = std::filesystem::path(flags.operand()).replace_extension(".agb").string();
   const std::string path = flags.Text("o", beside);
+  std::error_code none;
+  if (std::filesystem::equivalent(path, flags.operand(), none)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("-o ", path, " is the module itself, which the bundle would replace"));
+  }
   AGC_RETURN_IF_ERROR(Bundle(std::move(content)).WriteFile(path));
   return 0;
 }

@@ -1,8 +1,8 @@
 // agc reduce FILE: a smaller module on which a command still ends as it does on the whole one.
 #include <cstdio>
-#include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "ir/base/file.h"
 #include "ir/base/status.h"
 #include "ir/op_def.h"
 #include "ir/text/text.h"
@@ -193,10 +193,7 @@ absl::StatusOr<int> Run(const Flags& flags) {
                OpsOf(reducer.best()), before, reducer.trials(), reducer.code());
   const std::string text = Print(reducer.best());
   if (!flags.Has("o")) return std::fputs(text.c_str(), stdout), 0;
-  std::ofstream out(flags.Text("o"));
-  out << text;
-  out.close();
-  if (!out) return absl::UnavailableError(absl::StrCat("cannot write ", flags.Text("o")));
+  AGC_RETURN_IF_ERROR(WriteFile(flags.Text("o"), text));
   return 0;
 }
 

@@ -1,0 +1,15 @@
+// Writing files as a whole.
+//   AGC_RETURN_IF_ERROR(WriteFile("w.npy", bytes));
+#pragma once
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace agc {
+
+// The file has the new contents or, on an error, the old ones: they are written beside it first. What is no regular
+// file, such as a pipe, is written in place. The error names the path and the system's reason.
+absl::Status WriteFile(const std::string& path, absl::string_view contents);
+
+}  // namespace agc
