@@ -11,7 +11,6 @@ using testing::ElementsAre;
 using testing::ElementsAreArray;
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 struct Ends {
   const char* dtype;
