@@ -108,7 +108,7 @@ class KernelRanges {
   absl::Status Loads(ExprId root, Loc loc) {
     for (Expr e : PostOrder(Expr{&pool_, root})) {
       if (!e.is(ExprKind::kLoad) && !e.is(ExprKind::kAllocLoad)) continue;
-      const ExprNode n = e.node();
+      const ExprNode n = e.node();  // NOLINT(performance-unnecessary-copy-initialization): the pool grows below
       const bool alloc = n.kind == ExprKind::kAllocLoad;
       std::vector<ExprId> index(n.args.begin(), n.args.end()), when;
       if (!alloc) {
