@@ -115,7 +115,8 @@ TEST_P(SessionTest, Trust) {
   b.variants[0].requires_.abi = BufferAbi::kBindings;
   EXPECT_THAT(Load(b, Trust::kUntrusted).status().message(), HasSubstr("k0_mul: 32 bytes of push constants for 0"));
   for (Kernel& k : b.kernels) k.push_constant_bytes = 0;
-  EXPECT_THAT(Load(b, Trust::kUntrusted).status().message(), HasSubstr("its module reads push constants, and none are declared"));
+  EXPECT_THAT(Load(b, Trust::kUntrusted).status().message(),
+              HasSubstr("its module reads push constants, and none are declared"));
 }
 
 TEST_P(SessionTest, TakesTheFirstVariantThatRuns) {
