@@ -123,8 +123,10 @@ std::vector<uint8_t> WriteBundle(const rt::Bundle& bundle) {
   const auto ir_text = w.fbb.CreateString(bundle.ir_text);
   const fb::Segment constants = AddSegment(w, bundle.const_data.data(), bundle.const_data.size());
   const fb::Segment values = AddSegment(w, bundle.state_values.data(), bundle.state_values.size());
+  const uint64_t const_checksum = rt::Checksum(bundle.const_data.data(), bundle.const_data.size()),
+                 state_checksum = rt::Checksum(bundle.state_values.data(), bundle.state_values.size());
   w.fbb.Finish(fb::CreateManifest(w.fbb, name, states, bundle.state_bytes, kernels, variants, &constants,
-                                  bundle.has_state_values, &values, ir_text));
+                                  const_checksum, bundle.has_state_values, &values, state_checksum, ir_text));
   rt::BundleHeader header;
   header.manifest_bytes = w.fbb.GetSize();
   header.manifest_checksum = rt::Checksum(w.fbb.GetBufferPointer(), w.fbb.GetSize());

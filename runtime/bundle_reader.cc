@@ -182,6 +182,9 @@ struct Reader {
     if (Status s = FindSegment(file, *m.state_values(), "state values", &values); !s.ok()) return s;
     if (bundle.has_state_values) mapped->state_values = values;
     mapped->state_value_bytes = m.state_values()->size();
+    if (Checksum(mapped->const_data, mapped->const_bytes) != m.const_checksum())
+      return Bad("its constants are damaged");
+    if (Checksum(values, mapped->state_value_bytes) != m.state_checksum()) return Bad("its state values are damaged");
     return CheckBundle(bundle, mapped->const_bytes, mapped->state_value_bytes);
   }
 };
