@@ -25,9 +25,9 @@ struct Address {
 };
 
 Address Split(Expr index) {
-  const ExprNode& n = index.node();
-  if (n.kind != ExprKind::kConst && n.kind != ExprKind::kLin) return {index, 0};
-  return {index - n.payload, n.payload};
+  if (!index.IsConst() && !index.is(ExprKind::kLin)) return {index, 0};
+  const int64_t constant = index.node().payload;  // the pool grows below
+  return {index - constant, constant};
 }
 
 // Accesses at one place, by the constant of their address.
