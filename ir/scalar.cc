@@ -54,6 +54,15 @@ uint16_t DoubleToHalf(double v) {  // v is a value of f16
   return sign | static_cast<uint16_t>((exponent + 14) << 10 | (static_cast<int>(std::ldexp(m, 11)) & 1023));
 }
 
+// A 64-bit integer as a double from which rounding to a narrower float gives what rounding the integer itself gives:
+// where a double has no room for the lowest bits, the lowest that it keeps says whether one of them is set.
+double WithStickyBit(Scalar v) {
+  const bool negative = v.dtype != DType::kU64 && v.i() < 0;
+  uint64_t magnitude = negative ? 0 - v.bits : v.bits;
+  if (magnitude >> 53 != 0) magnitude = (magnitude & ~uint64_t{0xfff}) | ((magnitude & 0xfff) != 0 ? 0x800 : 0);
+  return negative ? -static_cast<double>(magnitude) : static_cast<double>(magnitude);
+}
+
 int64_t SaturateToInt(DType to, double v) {
   if (std::isnan(v)) return 0;
   const int bits = static_cast<int>(SizeOf(to)) * 8;
@@ -113,7 +122,10 @@ Scalar Scalar::Of(DType dtype, double value) {
 Scalar Convert(Scalar value, DType to) {
   if (value.dtype == to) return value;
   if (to == DType::kBool) return Scalar::Int(to, IsFloat(value.dtype) ? value.f() != 0 : value.i() != 0);
-  if (IsFloat(to)) return Scalar::Float(to, value.AsDouble());
+  if (IsFloat(to)) {
+    const bool twice = !IsFloat(value.dtype) && to != DType::kF64;  // rounded to a double and then to the dtype
+    return Scalar::Float(to, twice ? WithStickyBit(value) : value.AsDouble());
+  }
   return IsFloat(value.dtype) ? Scalar::Int(to, SaturateToInt(to, value.f())) : Scalar::Int(to, value.i());
 }
 

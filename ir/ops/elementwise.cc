@@ -9,16 +9,19 @@ using enum OpClass;
 
 // One less than the truncated quotient where a remainder is left and the signs differ. Floats: the quotient of what is
 // left without the remainder is whole but for rounding, while that of the operands may round up to the next number, as
-// 1 / 0.1f does. By 0 floats give the quotient, integers 0.
+// 1 / 0.1f does; f16 and bf16 have no digits to spare for that and are divided in f32. By 0 floats give the quotient,
+// integers 0. A quotient of 0 is -0 for a dividend of 0 only.
 Expr FloorDivAt(At& s, Index i) {
-  const Expr a = s.Read(0, i), b = s.Read(1, i), q = Alu("div", {a, b});
-  if (IsUnsigned(a.dtype())) return q;
-  const Expr r = Alu("rem", {a, b}), zero = s.Number(0);
+  const DType dtype = s.out().dtype, wide = IsFloat(dtype) ? AccumulatorOf(dtype) : dtype;
+  const Expr a = Cast(s.Read(0, i), wide), b = Cast(s.Read(1, i), wide), q = Alu("div", {a, b});
+  if (IsUnsigned(wide)) return q;
+  const Expr r = Alu("rem", {a, b}), zero = Cast(s.Number(0), wide), one = Cast(s.Number(1), wide);
   const Expr below = And(Alu("lt", {r, zero}), Alu("gt", {b, zero}));
   const Expr above = And(Alu("gt", {r, zero}), Alu("lt", {b, zero}));
-  const Expr whole = IsFloat(a.dtype()) ? Alu("round", {Alu("div", {Alu("sub", {a, r}), b})}) : q;
-  const Expr down = Select(Or(below, above), Alu("sub", {whole, s.Number(1)}), whole);
-  return IsFloat(a.dtype()) ? Select(Alu("eq", {b, zero}), q, down) : down;
+  if (!IsFloat(wide)) return Select(Or(below, above), Alu("sub", {q, one}), q);
+  const Expr whole = Alu("round", {Alu("div", {Alu("sub", {a, r}), b})});
+  const Expr down = Select(Or(below, above), Alu("sub", {whole, one}), Alu("add", {whole, zero}));
+  return Cast(Select(Or(Alu("eq", {a, zero}), Alu("eq", {b, zero})), q, down), dtype);
 }
 
 Expr ReciprocalAt(At& s, Index i) { return Alu("div", {s.Number(1), s.Read(0, i)}); }

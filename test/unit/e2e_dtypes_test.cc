@@ -35,11 +35,12 @@ HostTensor Edges(DType dtype) {
       -128, -129,     32767, 32768, 65504, 65519,      65520, 65535, 65536,      1e-8,  6e-8,        3.1e-5, 257,
       259,  16777217, 1e10,  -1e10, 1e30,  2147483647, 2e9,   -2e9,  4294967295, 9e18,  -9e18,       1.8e19, -7,
       7,    kInf,     -kInf, 1e300, -3e38, 33554435,   0.1,   -0.3,  1234.56789, -2049, std::nan("")};
-  HostTensor t = HostTensor::Zeros({dtype, {static_cast<int64_t>(values.size()) + 4}});
-  const int64_t words[] = {INT64_MAX, INT64_MIN, 0x123456789abcdef, -0x7fffffff00000081};
+  const std::vector<int64_t> words = {INT64_MAX,           INT64_MIN,        0x123456789abcdef,
+                                      -0x7fffffff00000081, 0x20000020000001, -0x20200000000001};
+  HostTensor t = HostTensor::Zeros({dtype, {static_cast<int64_t>(values.size() + words.size())}});
   for (size_t i = 0; i < values.size(); ++i)
     t.set(static_cast<int64_t>(i), Convert(Scalar::Float(kF64, values[i]), dtype));
-  for (size_t i = 0; i < 4; ++i)
+  for (size_t i = 0; i < words.size(); ++i)
     t.set(static_cast<int64_t>(values.size() + i), Convert(Scalar::Int(kI64, words[i]), dtype));
   return t;
 }

@@ -231,6 +231,21 @@ TEST(EvalNest, IntegersWrapAndCastsSaturate) {
               testing::ElementsAre(-128, -127, 3, 1));
 }
 
+// Just above, at and just below the middle of two neighbours that are further apart than neighbouring doubles.
+TEST(Scalars, LongIntegersAreRoundedToFloatsOnce) {
+  const auto converted = [](DType from, uint64_t bits, DType to) { return Convert({from, bits}, to).f(); };
+  const double low = std::ldexp(1.0, 53), next = low + std::ldexp(1.0, 30), after = low + std::ldexp(1.0, 46);
+  const uint64_t half = (uint64_t{1} << 53) + (1 << 29), wide = (uint64_t{1} << 53) + (uint64_t{1} << 45);
+  EXPECT_EQ(converted(DType::kI64, half + 1, DType::kF32), next);
+  EXPECT_EQ(converted(DType::kI64, half, DType::kF32), low);
+  EXPECT_EQ(converted(DType::kI64, half - 1, DType::kF32), low);
+  EXPECT_EQ(converted(DType::kI64, 0 - (half + 1), DType::kF32), -next);
+  EXPECT_EQ(converted(DType::kU64, wide + 1, DType::kBF16), after);
+  EXPECT_EQ(converted(DType::kU64, wide, DType::kBF16), low);
+  EXPECT_EQ(converted(DType::kU64, ~uint64_t{0}, DType::kF32), std::ldexp(1.0, 64));
+  EXPECT_EQ(converted(DType::kI64, uint64_t{1} << 63, DType::kF32), -std::ldexp(1.0, 63));
+}
+
 TEST(EvalNpy, RoundTripsEveryDType) {
   const std::string path = testing::TempDir() + "/eval_npy.npy";
   for (int d = 0; d < kTensorDTypes; ++d) {

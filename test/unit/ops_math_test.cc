@@ -94,6 +94,12 @@ TEST(MathValues, FloorOfTheExactQuotient) {
   EXPECT_THAT(Of(floor_div, F32, {{1, -1, -7, 7, 1, 0, -1, kInf}, {0.1, 0.1, 2, -2, 0, 0, kInf, 2}}),
               ElementsAre(9, -10, -4, -4, kInf, IsNan(), -1, IsNan()));
   EXPECT_THAT(Of(floor_div, F16, {{-7, 1}, {2, 0.1}}), ElementsAre(-4, 10));  // 0.1 in f16 is less than a tenth
+  // The dividend less its remainder has more digits than the dtype.
+  EXPECT_THAT(Of(floor_div, BF16, {{10, 149, 149, -149}, {0.10009765625, -1.5, 1.5, 1.5}}),
+              ElementsAre(99, -100, 99, -100));
+  const Numbers zeros = Of(floor_div, F32, {{-0.0, 0.0, -3, 3}, {2, -2, -5, 5}});
+  EXPECT_THAT(zeros, ElementsAre(0, 0, 0, 0));
+  EXPECT_TRUE(std::signbit(zeros[0]) && std::signbit(zeros[1]) && !std::signbit(zeros[2]) && !std::signbit(zeros[3]));
 }
 
 TEST(MathValues, FmaxAndFminIgnoreNan) {
