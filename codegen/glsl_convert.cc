@@ -10,14 +10,17 @@
 namespace agc {
 namespace {
 
-// A float of 32 bits that rounds to a narrower one as the operand does: its last bit says whether bits were lost.
+// A float of 32 bits that rounds to a narrower one as the operand does: cut off, with the last bit set where bits were
+// lost. In integers, since drivers take double(float(x)) for x and flush subnormal numbers.
 constexpr absl::string_view kStickyFloatGlsl = R"(float agc_sticky(double x) {
-  float f = float(x);
-  double lost = x - double(f);
-  uint bits = floatBitsToUint(f);
-  if (lost == 0.0 || isnan(f) || isinf(f) || (bits & 1u) != 0u) return f;
-  if (f == 0.0) return lost > 0.0 ? uintBitsToFloat(1u) : uintBitsToFloat(0x80000001u);
-  return uintBitsToFloat((lost > 0.0) == (f > 0.0) ? bits + 1u : bits - 1u);
+  uvec2 w = unpackDouble2x32(x);
+  uint sign = w.y & 0x80000000u, a = w.y ^ sign, lost = w.x & 0x1fffffffu;
+  if (a >= 0x47f00000u) return uintBitsToFloat(sign | (a > 0x7ff00000u || (a == 0x7ff00000u && w.x != 0u) ? 0x7fc00000u : 0x7f800000u));
+  int e = int(a >> 20) - 896;
+  uint m = (a >= 0x100000u ? 0x800000u : 0u) | (a & 0xfffffu) << 3 | w.x >> 29, s = e > 0 ? 0u : uint(min(1 - e, 25));
+  lost |= m & ((1u << s) - 1u);
+  m = e > 0 ? uint(e) << 23 | (m & 0x7fffffu) : m >> s;
+  return uintBitsToFloat(sign | m | uint(lost != 0u));
 }
 )";
 constexpr absl::string_view kStickyIntGlsl = R"(float agc_sticky($t a) {

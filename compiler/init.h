@@ -26,4 +26,8 @@ inline Init HeNormal(int64_t in) { return NormalOfVariance(2 / static_cast<doubl
 inline Init LecunUniform(int64_t in) { return UniformOfVariance(1 / static_cast<double>(in)); }
 inline Init LecunNormal(int64_t in) { return NormalOfVariance(1 / static_cast<double>(in)); }
 
+// Saxe, McClelland and Ganguli (2014), "Exact solutions to the nonlinear dynamics of learning in deep linear neural
+// networks", section 3: for weights of two axes and more, see InitKind.
+inline Init Orthogonal(double gain = 1) { return {InitKind::kOrthogonal, gain}; }
+
 }  // namespace agc::nn

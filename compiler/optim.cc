@@ -12,6 +12,7 @@
 #include "ir/combiner.h"
 #include "ir/derivative.h"
 #include "ir/op_def.h"
+#include "ir/ops/infer.h"
 #include "ir/trace.h"
 
 namespace agc::optim {
@@ -43,15 +44,14 @@ struct Training {
   double Decay(const Weight& v, double decay) const { return v.state.type.rank() < decay_rank ? 0 : decay; }
 };
 
-// What a gradient of `loss` can flow to: through floats, and not through stop_gradient.
+// What a gradient of `loss` can flow to: through floats, and not through ops that pass none.
 std::vector<bool> ReachedFrom(const Graph& graph, OpId loss) {
-  const OpDef* stop = FindOp("stop_gradient");
   std::vector<bool> reached(graph.ops.size());
   reached[loss.index] = true;
   for (size_t i = loss.index + 1; i-- > 0;) {
     const Op& op = graph.ops[i];
     const auto is_float = [](const TensorType& t) { return IsFloat(t.dtype); };
-    if (!reached[i] || op.def == stop || std::none_of(op.types.begin(), op.types.end(), is_float)) continue;
+    if (!reached[i] || op.def->vjp == NoGradient || std::none_of(op.types.begin(), op.types.end(), is_float)) continue;
     for (OpId operand : op.operands) reached[operand.index] = true;
   }
   return reached;

@@ -33,8 +33,8 @@ struct LossScaling {
 // which two optimisers in one module need where they would share one (`adam.step`, `loss_scale`).
 
 // Minimize trains every trainable state that the graph has read so far and the loss depends on, or those given: reads
-// of states, as State and Trainable return them. A state that the loss does not reach, or only through stop_gradient,
-// is not touched; given by name it is an error.
+// of states, as State and Trainable return them. A state that the loss does not reach, or only through ops that
+// pass no gradient (stop_gradient, round), is not touched; given by name it is an error.
 template <typename Options>
 class Optimiser {
  public:

@@ -330,6 +330,7 @@ absl::StatusOr<LoweredNest> LowerToNest(const Graph& graph, absl::Span<const Val
   Lowering lowering(graph, inlined);
   AGC_RETURN_IF_ERROR(lowering.Run(outputs));
   LoweredNest low{lowering.TakeNest(), lowering.TakeInputs()};
+  DropDeadStages(low.nest);  // indices that were reduced for, and can only be 0
   const Op& root = graph.op(outputs[0].op);
   low.nest.label = std::string(root.def->name);
   low.nest.loc = root.loc;

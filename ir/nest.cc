@@ -59,6 +59,67 @@ Nest Clone(const Nest& n) {
   return copy;
 }
 
+namespace {
+// Stages that a store or a kept later stage reads.
+std::vector<bool> Live(const Nest& nest) {
+  std::vector<bool> live(nest.stages.size());
+  const auto mark = [&](ExprId id) {
+    for (Expr e : PostOrder(nest.at(id))) {
+      if (e.is(ExprKind::kStage)) live[nest.components[e.node().ref].stage] = true;
+    }
+  };
+  for (const NestStore& store : nest.stores) {
+    for (ExprId id : store.index) mark(id);
+    mark(store.value);
+  }
+  for (size_t i = nest.stages.size(); i-- > 0;) {
+    if (!live[i]) continue;
+    for (ExprId id : nest.stages[i].values) mark(id);
+    if (nest.stages[i].when.valid()) mark(nest.stages[i].when);
+  }
+  return live;
+}
+}  // namespace
+
+bool DropDeadStages(Nest& nest) {
+  const std::vector<bool> live = Live(nest);
+  if (std::all_of(live.begin(), live.end(), [](bool l) { return l; })) return false;
+  std::vector<uint32_t> renamed(nest.components.size());
+  std::vector<Component> components;
+  std::vector<NestStage> stages;
+  for (size_t i = 0; i < nest.stages.size(); ++i) {
+    if (!live[i]) continue;
+    NestStage stage = nest.stages[i];
+    const uint32_t first = stage.first_component;
+    const size_t count =
+        stage.combiner != nullptr ? static_cast<size_t>(stage.combiner->components) : stage.values.size();
+    stage.first_component = static_cast<uint32_t>(components.size());
+    for (size_t c = 0; c < count; ++c) {
+      renamed[first + c] = static_cast<uint32_t>(components.size());
+      components.push_back(nest.components[first + c]);
+      components.back().stage = static_cast<uint32_t>(stages.size());
+    }
+    stages.push_back(std::move(stage));
+  }
+  nest.components = std::move(components);
+  nest.stages = std::move(stages);
+  Substitution s{.pool = nest.pool.get()};
+  s.context = &renamed;
+  s.hooks.emplace_back(ExprKind::kStage, [](void* map, Expr original, Index args) {
+    const auto& names = *static_cast<const std::vector<uint32_t>*>(map);
+    return original.pool->Stage(names[original.node().ref], args, original.dtype());
+  });
+  for (NestStage& stage : nest.stages) {
+    for (ExprId& id : stage.values) id = Substitute(nest.at(id), s).id;
+    if (stage.when.valid()) stage.when = Substitute(nest.at(stage.when), s).id;
+  }
+  for (NestStore& store : nest.stores) {
+    for (ExprId& id : store.index) id = Substitute(nest.at(id), s).id;
+    store.value = Substitute(nest.at(store.value), s).id;
+  }
+  return true;
+}
+
 ContractAxes ClassifyContraction(const Nest& nest, const NestStage& stage) {
   AGC_CHECK(stage.kind == StageKind::kContract);
   const std::vector<VarId> left = FreeVars(nest.at(stage.values[0])), right = FreeVars(nest.at(stage.values[1]));

@@ -84,6 +84,9 @@ struct Nest {
 
 Nest Clone(const Nest& nest);
 
+// Removes stages that neither a store nor a stage that stays reads; whether there were any.
+bool DropDeadStages(Nest& nest);
+
 // Axes of a contraction by the side that mentions them: batch both and the output, m the left, n the right side only,
 // k those reduced.
 struct ContractAxes {

@@ -146,6 +146,10 @@ const OpDef& GetOp() {
   static const OpDef& op = Named("get");
   return op;
 }
+const OpDef& CastOp() {
+  static const OpDef& op = Named("cast");
+  return op;
+}
 const OpDef& GradientOp() {
   static const OpDef& op = Named("gradient");
   return op;

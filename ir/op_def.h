@@ -211,6 +211,7 @@ const OpDef& BlobOp();
 const OpDef& ConstantOp();
 const OpDef& GetOp();
 const OpDef& GradientOp();
+const OpDef& CastOp();  // what passes put around values of another dtype
 
 // A string as a template argument: .at = Map<"tanh"> applies that scalar op elementwise.
 template <size_t n>

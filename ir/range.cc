@@ -1,7 +1,9 @@
-// A condition 0 <= g < n bounds e by the range of e - k*g plus k*[0, n-1].
+// A condition 0 <= g < n bounds e by the range of e - k*g plus k*[0, n-1]. A sum with a quotient in it is a quotient as
+// a whole, 4*i + (j / 3) = (12*i + j) / 3, and is bounded by what its dividend is.
 #include "ir/range.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 #include <vector>
 
@@ -53,7 +55,13 @@ class Analysis {
     IndexRange r = Plain(e);
     const ExprNode& n = pool_.node(e);
     r = {std::max(r.lo, n.lo), std::min(r.hi, n.hi)};
-    for (const Condition& c : conditions_) Tighten(e, c, r);
+    const Linear sum = LinearOf(pool_, e);
+    for (const Condition& c : conditions_) Tighten(sum, c, r);
+    if (const auto [dividend, divisor] = WholeQuotient(sum); divisor > 0 && sum.terms.size() > 1) {
+      IndexRange whole{-kMaxIndex, kMaxIndex};
+      for (const Condition& c : conditions_) Tighten(dividend, c, whole);
+      r = {std::max(r.lo, FloorDiv(whole.lo, divisor)), std::min(r.hi, FloorDiv(whole.hi, divisor))};
+    }
     known_.emplace(e, r);
     return r;
   }
@@ -100,8 +108,27 @@ class Analysis {
     }
   }
 
-  void Tighten(ExprId e, const Condition& c, IndexRange& r) const {
-    const Linear x = LinearOf(pool_, e), g = LinearOf(pool_, c.index);
+  // Dividend and divisor of a sum that adds a quotient to whole terms; a divisor of 0 if it adds none.
+  std::pair<Linear, int64_t> WholeQuotient(const Linear& sum) const {
+    for (size_t i = 0; i < sum.terms.size(); ++i) {
+      const ExprNode& n = pool_.node(sum.terms[i].first);
+      if (n.kind != ExprKind::kDiv || sum.terms[i].second != 1) continue;
+      Linear dividend = LinearOf(pool_, n.args[0]);
+      const auto times = [&](int64_t v) { return SaturatedIndex(static_cast<__int128>(v) * n.payload); };
+      dividend.constant = SaturatedIndex(static_cast<__int128>(dividend.constant) + times(sum.constant));
+      for (size_t k = 0; k < sum.terms.size(); ++k) {
+        const auto& [atom, coef] = sum.terms[k];
+        if (k == i) continue;
+        if (CoefficientOf(dividend.terms, atom) != 0 || std::abs(times(coef)) == kMaxIndex) return {};
+        dividend.terms.emplace_back(atom, times(coef));
+      }
+      return {std::move(dividend), n.payload};
+    }
+    return {};
+  }
+
+  void Tighten(const Linear& x, const Condition& c, IndexRange& r) const {
+    const Linear g = LinearOf(pool_, c.index);
     int64_t before = 0;
     for (const auto& [atom, coef] : g.terms) {
       const int64_t mine = CoefficientOf(x.terms, atom);

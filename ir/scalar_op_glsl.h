@@ -144,11 +144,13 @@ inline constexpr absl::string_view kErfcPart = R"(float agc_erfc(float x) {
 )";
 inline constexpr absl::string_view kErfcGlsl = Joined<kExpPart, kErfcPart>;
 
-// The exponent by a third of the bits (FreeBSD's s_cbrtf.c), 5 bits, and three Newton steps. Error 1.4.
+// The exponent by a third of the bits (FreeBSD's s_cbrtf.c), 5 bits, and three Newton steps. Subnormal numbers have no
+// exponent and are taken times 2^24. Error 1.4.
 inline constexpr absl::string_view kCbrtPart = R"(float agc_cbrt(float x) {
-  precise float a = abs(x), t = uintBitsToFloat(floatBitsToUint(a) / 3u + 709958130u);
+  bool tiny = abs(x) < 1.17549435e-38;
+  precise float a = tiny ? abs(x) * 16777216.0 : abs(x), t = uintBitsToFloat(floatBitsToUint(a) / 3u + 709958130u);
   for (int i = 0; i < 3; ++i) t = t - (t - a / (t * t)) * 0.333333333;
-  return x == 0.0 || isnan(x) || isinf(x) ? x : agc_copysign(t, x);
+  return x == 0.0 || isnan(x) || isinf(x) ? x : agc_copysign(tiny ? t * 0.00390625 : t, x);
 }
 )";
 inline constexpr absl::string_view kCbrtGlsl = Joined<kCopysignGlsl, kCbrtPart>;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "ir/base/file.h"
 #include "ir/scalar_op.h"
 
 namespace agc {
@@ -122,6 +123,7 @@ bool Target::expands(absl::string_view scalar_op) const {
 
 absl::StatusOr<Target> ParseTarget(absl::string_view text) {
   Target target;
+  absl::ConsumePrefix(&text, kByteOrderMark);
   int line_number = 0;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     ++line_number;

@@ -1,6 +1,6 @@
 // precision: products and convolutions, forward and backward, take operands that are rounded to a narrower float; they
 // stay products and sums of f32, so that no result is rounded or overflows. States, sums, statistics and everything
-// elementwise stay as they are, so that weights keep their master copies. It runs on primitives: the insides of
+// elementwise stay as they are, so that weights keep their master copies; so does @init, which runs once. It runs on primitives: the insides of
 // composites and what autograd built are reached as well.
 //   %2: f32[8,4] = matmul %0, %1   =>   %2: f16[8,5] = cast %0 {dtype = f16}      (--precision=f16)
 //                                       %3: f32[8,5] = cast %2 {dtype = f32}
@@ -26,7 +26,7 @@ bool IsWideContraction(const Graph& graph, const Op& op) {
 // Whether the value was widened from the narrow dtype, so that it is rounded to it already.
 bool IsRounded(const Graph& graph, OpId id, DType precision) {
   const Op& op = graph.op(id);
-  return op.def == FindOp("cast") && graph.op(op.operands[0]).type().dtype == precision;
+  return op.def == &CastOp() && graph.op(op.operands[0]).type().dtype == precision;
 }
 
 bool Narrow(Program& program, Graph& graph, DType precision) {
@@ -53,7 +53,9 @@ bool Narrow(Program& program, Graph& graph, DType precision) {
 absl::StatusOr<bool> Precision(Program& program, PassContext& context) {
   bool changed = false;
   if (context.precision == DType::kF32) return changed;
-  for (Graph& graph : program.graphs) changed |= Narrow(program, graph, context.precision);
+  for (Graph& graph : program.graphs) {
+    if (graph.name != kInitGraph) changed |= Narrow(program, graph, context.precision);
+  }
   return changed;
 }
 

@@ -57,7 +57,7 @@ bool IsNumber(const std::string& s) {
 
 std::string ListText(const std::vector<DeviceInfo>& infos) {
   if (infos.empty()) return "there is no Vulkan device";
-  std::string text = "there are";
+  std::string text = infos.size() == 1 ? "the only one is" : "there are";
   for (size_t i = 0; i < infos.size(); ++i) {
     text += (i > 0 ? ", " : " ") + std::to_string(i) + ": " + infos[i].name + " (" + infos[i].type + ")";
     if (!infos[i].refusal.empty()) text += " [" + infos[i].refusal + "]";

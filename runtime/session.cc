@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <memory>
+#include <new>
 
 #include "runtime/bundle_check.h"
 #include "runtime/session_impl.h"
@@ -73,11 +76,14 @@ StatusOr<const Arg*> FindArg(const Entry& entry, const char* role, const Signatu
   return found;
 }
 
-// `n` steps give and take values whose sizes 64 bits hold, and whose results the host can be asked for.
+// `n` steps end some day, give and take values whose sizes 64 bits hold, and have results that the host has room for.
 Status CheckSteps(const Entry& entry, int64_t n) {
   constexpr uint64_t kMost = uint64_t{1} << 40;
+  constexpr int64_t kMostSteps = std::numeric_limits<int32_t>::max();
   const std::string where = "entry " + entry.name + ": " + std::to_string(n) + " steps";
   if (n < 1) return Invalid(where + ", at least 1 needed");
+  if (n > kMostSteps) return Invalid(where + ", at most " + std::to_string(kMostSteps) + " in one run");
+  uint64_t results = 0;
   for (const std::vector<Signature>* list : {&entry.params, &entry.outputs}) {
     for (const Signature& s : *list) {
       const bool each = list == &entry.params || s.each_step;
@@ -85,8 +91,12 @@ Status CheckSteps(const Entry& entry, int64_t n) {
       if (each && one > 0 && static_cast<uint64_t>(n) > kMost / one) {
         return Invalid(where + " of " + s.name + " take more than " + Num(kMost) + " bytes");
       }
+      if (list == &entry.outputs) results += one * static_cast<uint64_t>(each ? n : 1);
     }
   }
+  const std::unique_ptr<uint8_t[]> room(new (std::nothrow) uint8_t[results]);
+  if (room == nullptr)
+    return Status(Code::kResourceExhausted, where + " give " + Num(results) + " bytes, which the host has no room for");
   return Status();
 }
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "ir/base/file.h"
 #include "ir/base/status.h"
 #include "ir/text/text.h"
 
@@ -29,13 +31,15 @@ Init ParseInit(Cursor& c) {
     init.kind = InitKind::kUniform;
   } else if (kind == "normal") {
     init.kind = InitKind::kNormal;
+  } else if (kind == "orthogonal") {
+    init.kind = InitKind::kOrthogonal;
   } else if (kind != "constant") {
     c.Fail(here, absl::StrCat("unknown initial value ", kind,
-                              ", expected constant(v), uniform(lo, hi) or normal(mean, deviation)"));
+                              ", expected constant(v), uniform(lo, hi), normal(mean, deviation) or orthogonal(gain)"));
   }
   c.Expect("(");
   init.a = c.Double("a number");
-  if (init.kind != InitKind::kConstant) {
+  if (init.kind == InitKind::kUniform || init.kind == InitKind::kNormal) {
     c.Expect(",");
     init.b = c.Double("a number");
   }
@@ -141,6 +145,7 @@ void ParseModule(ModuleParser& m) {
 }  // namespace text
 
 absl::StatusOr<Program> Parse(absl::string_view source, absl::string_view file_name) {
+  absl::ConsumePrefix(&source, kByteOrderMark);
   text::Cursor cursor(source, file_name);
   text::ModuleParser m{cursor};
   if (cursor.ok()) text::ParseModule(m);

@@ -57,6 +57,8 @@ std::string InitText(const Init& init) {
       return absl::StrCat("uniform(", number(init.a), ", ", number(init.b), ")");
     case InitKind::kNormal:
       return absl::StrCat("normal(", number(init.a), ", ", number(init.b), ")");
+    case InitKind::kOrthogonal:
+      return absl::StrCat("orthogonal(", number(init.a), ")");
   }
   return "";
 }

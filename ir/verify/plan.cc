@@ -1,4 +1,5 @@
 // Storage tables and step lists, and the dispatch by stage.
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -236,10 +237,27 @@ absl::Status CheckResidents(const Program& program) {
   return absl::OkStatus();
 }
 
+// What a state may start with.
+absl::Status CheckInit(const StateDef& state) {
+  const Init& init = state.init;
+  std::string wrong;
+  if (init.kind != InitKind::kConstant && !(std::isfinite(init.a) && std::isfinite(init.b)))
+    wrong = "numbers have to be finite";
+  if (init.kind == InitKind::kUniform && init.a > init.b)
+    wrong =
+        absl::StrCat("uniform(", init.a, ", ", init.b, ") has no values between its ends, put the smaller one first");
+  if (init.kind == InitKind::kNormal && init.b < 0)
+    wrong = absl::StrCat("normal has a deviation of ", init.b, ", 0 or more is expected");
+  if (init.kind == InitKind::kOrthogonal && (state.type.rank() < 2 || !IsFloat(state.type.dtype)))
+    wrong = absl::StrCat("orthogonal is for floats of two axes or more, not for ", ToString(state.type));
+  return wrong.empty() ? absl::OkStatus() : ErrorAt(state.loc, absl::StrCat("state @", state.name, ": ", wrong));
+}
+
 }  // namespace
 
 absl::Status Verify(const Program& program) {
   AGC_RETURN_IF_ERROR(CheckUnique(program.states, "state"));
+  for (const StateDef& state : program.states) AGC_RETURN_IF_ERROR(CheckInit(state));
   AGC_RETURN_IF_ERROR(CheckUnique(program.blobs, "blob"));
   AGC_RETURN_IF_ERROR(CheckUnique(program.graphs, "graph"));
   AGC_RETURN_IF_ERROR(CheckUnique(program.nests, "nest"));

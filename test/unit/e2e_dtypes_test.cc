@@ -26,15 +26,16 @@ Target TargetWith(Has has) {
   return target;
 }
 
-// Whole numbers at the ends of the ranges, ties of every rounding, subnormals of f16, infinities and NaN; what a dtype
-// does not hold becomes what its conversion makes of it.
+// Whole numbers at the ends of the ranges, ties of every rounding and f64 just above some, subnormals of f16 and bf16,
+// infinities and NaN; what a dtype does not hold becomes what its conversion makes of it.
 HostTensor Edges(DType dtype) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
-  const std::vector<double> values = {
+  std::vector<double> values = {
       0,    -0.0,     1,     -1,    0.5,   -0.5,       1.5,   2.5,   3,          127,   128,         255,    256,
       -128, -129,     32767, 32768, 65504, 65519,      65520, 65535, 65536,      1e-8,  6e-8,        3.1e-5, 257,
       259,  16777217, 1e10,  -1e10, 1e30,  2147483647, 2e9,   -2e9,  4294967295, 9e18,  -9e18,       1.8e19, -7,
       7,    kInf,     -kInf, 1e300, -3e38, 33554435,   0.1,   -0.3,  1234.56789, -2049, std::nan("")};
+  for (double tie : {1 + 0x1p-11, 1 + 0x1p-8, 0x1p-25, 0x1.8p-133}) values.push_back(tie * (1 + 0x1p-40));
   const std::vector<int64_t> words = {INT64_MAX,           INT64_MIN,        0x123456789abcdef,
                                       -0x7fffffff00000081, 0x20000020000001, -0x20200000000001};
   HostTensor t = HostTensor::Zeros({dtype, {static_cast<int64_t>(values.size() + words.size())}});

@@ -85,6 +85,21 @@ TEST(MathOnDevice, RelativeErrorAndEdges) {
               {kEdges});
 }
 
+// Where the result is an ordinary number, a subnormal operand counts as what it is or as 0, and as nothing else.
+TEST(MathOnDevice, SubnormalOperandsAreTakenAsTheyAreOrForZero) {
+  const std::vector<double> tiny = {1e-45, -1e-45, 3e-42, -5e-40, 1.1e-38};
+  const HostTensor x = TensorOf({kF32, {static_cast<int64_t>(tiny.size())}}, tiny);
+  const std::vector<const char*> ops = {"cbrt", "sqrt", "rsqrt", "log", "log2", "log10", "exp", "cos", "sigmoid"};
+  ForEach(ops, {x}, [&](size_t op, const HostTensor& got, const HostTensor& want) {
+    const std::string name = ops[op];
+    for (int64_t i = 0; i < got.type.elements(); ++i) {
+      const double a = got.at(i).f(), b = want.at(i).f();
+      const bool flushed = name == "cbrt" || name == "sqrt" ? a == 0 : std::isinf(a) && !std::isinf(b);
+      EXPECT_TRUE(flushed || Ulps(a, b) <= 8) << name << "(" << x.at(i).f() << ") = " << a << ", expected " << b;
+    }
+  });
+}
+
 TEST(MathOnDevice, PairsOfEdges) {
   std::vector<std::vector<double>> x(2);
   for (double a :

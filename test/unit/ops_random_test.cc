@@ -8,6 +8,8 @@
 #include <set>
 
 #include "compiler/init.h"
+#include "ir/eval/plan_eval.h"
+#include "passes/manager.h"
 #include "test/unit/index_scene.h"
 
 namespace agc {
@@ -156,6 +158,66 @@ TEST(Initialisers, HaveTheirVariance) {
   EXPECT_EQ(nn::HeNormal(8), (Init{InitKind::kNormal, 0, 0.5}));
   EXPECT_EQ(nn::LecunUniform(3), (Init{InitKind::kUniform, -1, 1}));
   EXPECT_EQ(nn::LecunNormal(4), (Init{InitKind::kNormal, 0, 0.5}));
+}
+
+// State w of that type as @init makes it.
+Numbers Started(TensorType type, Init init, uint32_t seed) {
+  Program program;
+  program.states.push_back({.name = "w", .type = type, .init = init});
+  PassContext context;
+  EXPECT_TRUE(RunPipeline(program, {"add-init"}, context).ok());
+  EvalInputs in;
+  in.params["seed"] = HostTensor::Zeros({DType::kU32, {}});
+  in.params["seed"].set(0, Scalar::Int(DType::kU32, seed));
+  const absl::StatusOr<EvalResult> r = Evaluate(program, kInitGraph, in);
+  EXPECT_TRUE(r.ok()) << r.status();
+  Numbers w;
+  for (int64_t i = 0; r.ok() && i < type.elements(); ++i) w.push_back(r->states.at("w").at(i).f());
+  return w;
+}
+
+// The largest element of w w' - gain^2 over the rows of w, or columns if those are fewer.
+double OffOrthogonal(const Dims& dims, const Numbers& w, double gain) {
+  const int64_t rows = dims[0], columns = static_cast<int64_t>(w.size()) / rows, n = std::min(rows, columns);
+  const auto at = [&](int64_t line, int64_t k) { return w[rows <= columns ? line * columns + k : k * columns + line]; };
+  double off = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      double sum = 0;
+      for (int64_t k = 0; k < std::max(rows, columns); ++k) sum += at(i, k) * at(j, k);
+      off = std::max(off, std::abs(sum - (i == j ? gain * gain : 0)));
+    }
+  }
+  return off;
+}
+
+TEST(Initialisers, OrthogonalRowsOrColumns) {
+  const std::vector<Dims> shapes = {{1, 1},   {1, 7},   {7, 1},    {2, 2},       {3, 5},
+                                    {16, 16}, {40, 40}, {6, 2, 2}, {4, 3, 3, 3}, {50, 8}};
+  for (uint32_t seed = 1; seed <= 4; ++seed) {
+    for (const Dims& dims : shapes) {
+      for (DType dtype : {DType::kF32, DType::kF64}) {
+        const TensorType type{dtype, dims};
+        const double off = OffOrthogonal(dims, Started(type, nn::Orthogonal(1.5), seed), 1.5);
+        EXPECT_LT(off, dtype == DType::kF32 ? 1e-5 : 1e-12) << ToString(type) << ", seed " << seed;
+      }
+    }
+  }
+}
+
+// Of the uniform distribution: elements of an orthogonal n x n matrix have the variance 1 / n, and neither sign of the
+// determinant of 2 x 2 is preferred.
+TEST(Initialisers, OrthogonalIsUniform) {
+  constexpr int kDraws = 400;
+  double squares = 0;
+  int turned = 0;
+  for (uint32_t seed = 0; seed < kDraws; ++seed) {
+    const Numbers w = Started({DType::kF32, {2, 2}}, nn::Orthogonal(), seed);
+    squares += w[0] * w[0];
+    turned += w[0] * w[3] - w[1] * w[2] < 0;
+  }
+  EXPECT_NEAR(squares / kDraws, 0.5, 0.08);
+  EXPECT_NEAR(turned, kDraws / 2, 50);
 }
 
 TEST(RandomKeys, AreAllDifferent) {

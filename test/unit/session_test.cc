@@ -45,6 +45,8 @@ TEST_P(SessionTest, RefusesWrongArguments) {
   };
   EXPECT_EQ(error("train", 1, {}), "no entry train; the bundle has step, init, copy");
   EXPECT_EQ(error("step", 0, {{"x", x}, {"lr", 1.0f}}), "entry step: 0 steps, at least 1 needed");
+  EXPECT_EQ(error("copy", int64_t{1} << 62, {}),
+            "entry copy: 4611686018427387904 steps, at most 2147483647 in one run");
   EXPECT_EQ(error("step", 1, {{"lr", 1.0f}}), "entry step: input x of f32[8] is missing");
   EXPECT_EQ(error("step", 1, {{"x", x}}), "entry step: param lr of f32[] is missing");
   EXPECT_EQ(error("step", 1, {{"x", x}, {"lr", 1.0}}), "entry step: param lr of f32[] was given as f64");

@@ -10,6 +10,7 @@
 #include "passes/equivalence.h"
 #include "passes/manager.h"
 #include "tools/agc/command.h"
+#include "tools/agc/model.h"
 #include "tools/agc/pass_flags.h"
 #include "tools/agc/trial.h"
 
@@ -118,8 +119,7 @@ std::vector<std::string> PassesOf(const Flags& flags, Stage from) {
 
 absl::StatusOr<int> Run(const Flags& flags) {
   AGC_ASSIGN_OR_RETURN(PassFlags passes, PassFlagsOf(flags));
-  AGC_ASSIGN_OR_RETURN(const std::string source, ReadInput(flags.operand()));
-  AGC_ASSIGN_OR_RETURN(const Program program, Parse(source, flags.operand()));
+  AGC_ASSIGN_OR_RETURN(const Program program, ReadText(flags.operand()));
   std::optional<Trial> trial;
   if (flags.Has("command")) trial.emplace(flags.Text("command"));
   Bisection bisection(program, PassesOf(flags, program.stage), std::move(passes), trial ? &*trial : nullptr);

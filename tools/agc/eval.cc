@@ -34,7 +34,8 @@ Usage EvalUsage() {
                   {"input", "NAME=VALUE", "an input, resident or param: FILE.npy, one number, or a list 1,2,3"},
                   {"resident", "NAME=VALUE", "a resident"},
                   {"param", "NAME=VALUE", "a param: a number, or one per step: 0.1,0.05"},
-                  {"state", "NAME=VALUE", "a state's value before the first step; default: its constant"},
+                  {"state", "NAME=VALUE", "a state's value before the first step; default: what @init gives it"},
+                  {"seed", "N", "seed of init, which gives the states their first values; default 0"},
                   {"output", "NAME=FILE", "writes an output as .npy"},
                   {"save", "NAME=FILE", "writes a state's value after the last step as .npy"},
                   {"steps", "N", "runs that many steps, states going on (default 1)"},
@@ -62,6 +63,7 @@ struct Request {
   std::string entry = {};
   Pairs inputs = {}, residents = {}, params = {}, states = {}, outputs = {}, saves = {};
   int64_t steps = 1;
+  uint64_t seed = 0;
   KernelOptions options = {};
 };
 
@@ -80,7 +82,7 @@ absl::StatusOr<const Graph*> EntryOf(const Program& program, const std::string& 
   if (!entry.empty()) return Named(program.graphs, "graph", entry, "the module");
   std::vector<const Graph*> all;
   for (const Graph& g : program.graphs) {
-    if ((g.name != "init" || program.graphs.size() == 1) && !IsGradientFunction(g)) all.push_back(&g);
+    if ((g.name != kInitGraph || program.graphs.size() == 1) && !IsGradientFunction(g)) all.push_back(&g);
   }
   if (all.size() == 1) return all[0];
   if (all.empty()) return absl::InvalidArgumentError("the module has no graph to evaluate");
@@ -132,6 +134,38 @@ absl::StatusOr<EvalInputs> InputsOf(const Program& program, const Graph& graph, 
   return in;
 }
 
+// Graph @init of a module; where it has none yet, the one that the compiler makes.
+absl::StatusOr<Program> WithInit(const Program& program) {
+  Program all = Clone(program);
+  if (all.FindGraph(kInitGraph) != nullptr || all.stage != Stage::kTensor) return all;
+  all.graphs.clear();
+  PassContext context;
+  AGC_RETURN_IF_ERROR(RunPipeline(all, {"add-init"}, context));
+  return all;
+}
+
+// What @init gives the states that were not given, as on a device. Constants need no @init.
+absl::Status StartStates(const Program& program, const Graph& graph, const Request& r, EvalInputs& in) {
+  const auto starts = [&](const StateDef& s) {
+    return !s.hidden && s.init.kind != InitKind::kConstant && in.states.count(s.name) == 0;
+  };
+  const bool own = program.FindGraph(kInitGraph) != nullptr && in.states.empty();
+  if (graph.name == kInitGraph || (!own && std::none_of(program.states.begin(), program.states.end(), starts)))
+    return absl::OkStatus();
+  AGC_ASSIGN_OR_RETURN(const Program all, WithInit(program));
+  const Graph* init = all.FindGraph(kInitGraph);
+  if (init == nullptr) return absl::OkStatus();
+  EvalInputs seeded;
+  for (const StateDef& s : all.states) seeded.states[s.name] = HostTensor::Zeros(EvalType(s.type, r.options.mode));
+  for (const GraphParam& p : init->params) {
+    seeded.params[p.name] = HostTensor::Zeros(EvalType(p.type, r.options.mode));
+    if (p.name == "seed") seeded.params[p.name].set(0, Scalar::Int(p.type.dtype, static_cast<int64_t>(r.seed)));
+  }
+  AGC_ASSIGN_OR_RETURN(EvalResult first, Evaluate(all, kInitGraph, seeded, r.options));
+  in.states.merge(first.states);
+  return absl::OkStatus();
+}
+
 absl::Status Write(const Pairs& files, const std::map<std::string, HostTensor>& values, absl::string_view what) {
   for (const auto& [name, file] : files) {
     const auto it = values.find(name);
@@ -144,6 +178,7 @@ absl::Status Write(const Pairs& files, const std::map<std::string, HostTensor>& 
 absl::Status EvalOne(const Program& program, const Request& r) {
   AGC_ASSIGN_OR_RETURN(const Graph* graph, EntryOf(program, r.entry));
   AGC_ASSIGN_OR_RETURN(EvalInputs in, InputsOf(program, *graph, r));
+  AGC_RETURN_IF_ERROR(StartStates(program, *graph, r, in));
   EvalResult result;
   for (int64_t step = 0; step < r.steps; ++step) {
     AGC_ASSIGN_OR_RETURN(result, Evaluate(program, graph->name, AtStep(*graph, in, step, r.options.mode), r.options));
@@ -193,8 +228,7 @@ absl::StatusOr<int> Run(const Flags& flags) {
   const int64_t steps = flags.Count("steps", 1);
   if (steps < 1) return absl::InvalidArgumentError("--steps is 0, at least 1 is needed");
   if (flags.Has("to") && !flags.Has("all")) return absl::InvalidArgumentError("--to is for --all, give that too");
-  AGC_ASSIGN_OR_RETURN(const std::string source, ReadInput(flags.operand()));
-  AGC_ASSIGN_OR_RETURN(Program program, Parse(source, flags.operand() == "-" ? "<stdin>" : flags.operand()));
+  AGC_ASSIGN_OR_RETURN(Program program, ReadText(flags.operand()));
   AGC_RETURN_IF_ERROR(RunPassesOf(flags, program));
   Request r{.entry = flags.Text("entry"),
             .inputs = flags.Named("input"),
@@ -203,7 +237,8 @@ absl::StatusOr<int> Run(const Flags& flags) {
             .states = flags.Named("state"),
             .outputs = flags.Named("output"),
             .saves = flags.Named("save"),
-            .steps = steps};
+            .steps = steps,
+            .seed = static_cast<uint64_t>(flags.Count("seed", 0))};
   r.options.subgroup = static_cast<int>(flags.Count("subgroup", 32));
   r.options.mode = EvaluatorFor(NumericsOf(flags));
   if (flags.Has("double")) r.options.mode = EvalMode::kDouble;

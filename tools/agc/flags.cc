@@ -36,6 +36,13 @@ std::string Spelled(const Option& o) {
   return absl::StrCat(Dashed(o.name), " ", o.value);
 }
 
+// NAME and value of NAME=VALUE. A name in quotes may hold any sign, as in text: "a=b"=1.5.
+std::pair<std::string, std::string> Pair(const std::string& text) {
+  const size_t quote = absl::StartsWith(text, "\"") ? text.find("\"=", 1) : std::string::npos;
+  if (quote != std::string::npos) return {text.substr(1, quote - 1), text.substr(quote + 2)};
+  return absl::StrSplit(text, absl::MaxSplits('=', 1));
+}
+
 // Why `value` has not the form that the table asks for; empty: it has.
 std::string Complaint(const Option& o, const std::string& value) {
   if (o.value == "N") {
@@ -47,9 +54,8 @@ std::string Complaint(const Option& o, const std::string& value) {
     return absl::SimpleAtod(value, &r) && r >= 0 ? "" : "a number from 0 is expected";
   }
   if (absl::StartsWith(o.value, "NAME=")) {
-    const size_t at = value.find('=');
-    const bool pair = at != std::string::npos && at > 0 && at + 1 < value.size();
-    return pair ? "" : absl::StrCat(o.value, " is expected");
+    const auto [name, text] = Pair(value);
+    return !name.empty() && !text.empty() ? "" : absl::StrCat(o.value, " is expected");
   }
   if (o.value.find('|') != absl::string_view::npos && absl::AsciiStrToLower(o.value) == o.value) {
     const std::vector<absl::string_view> choices = absl::StrSplit(o.value, '|');
@@ -57,10 +63,6 @@ std::string Complaint(const Option& o, const std::string& value) {
     return one ? "" : absl::StrCat(absl::StrJoin(choices, " or "), " is expected");
   }
   return value.empty() && !MayBeLeftOut(o) ? absl::StrCat(o.value, " is expected") : "";
-}
-
-std::pair<std::string, std::string> Pair(const std::string& text) {
-  return absl::StrSplit(text, absl::MaxSplits('=', 1));
 }
 
 }  // namespace
@@ -112,9 +114,14 @@ absl::Status Flags::Add(const Usage& usage, const Option& option, std::string va
 
 absl::StatusOr<Flags> ParseFlags(const Usage& usage, const Args& args) {
   Flags flags;
+  bool options_end = false;
   for (size_t i = 0; i < args.size(); ++i) {
     const std::string& arg = args[i];
-    if (arg.size() < 2 || arg[0] != '-') {
+    if (arg == "--" && !options_end) {
+      options_end = true;
+      continue;
+    }
+    if (options_end || arg.size() < 2 || arg[0] != '-') {
       if (usage.operand.empty()) return Refuse(usage, absl::StrCat("no file is expected, ", arg, " is given"));
       if (!flags.operand_.empty())
         return Refuse(usage, absl::StrCat("one ", usage.operand, " is expected, ", arg, " is a second"));
@@ -165,7 +172,7 @@ std::string HelpText(const Usage& usage) {
 
 int RunCommand(const Usage& usage, const Args& args, absl::StatusOr<int> (*body)(const Flags& flags)) {
   const auto asks = [](const std::string& arg) { return arg == "--help" || arg == "-h"; };
-  if (std::any_of(args.begin(), args.end(), asks)) {
+  if (std::any_of(args.begin(), std::find(args.begin(), args.end(), "--"), asks)) {
     std::fputs(HelpText(usage).c_str(), stdout);
     return 0;
   }

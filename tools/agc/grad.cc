@@ -5,6 +5,7 @@
 #include "ir/text/text.h"
 #include "tools/agc/command.h"
 #include "tools/agc/flags.h"
+#include "tools/agc/model.h"
 #include "tools/agc/pass_flags.h"
 
 namespace agc::tool {
@@ -21,9 +22,8 @@ Usage GradUsage() {
 
 absl::StatusOr<int> Run(const Flags& flags) {
   AGC_ASSIGN_OR_RETURN(PassFlags passes, PassFlagsOf(flags));
-  AGC_ASSIGN_OR_RETURN(const std::string source, ReadInput(flags.operand()));
   const std::string file = flags.operand() == "-" ? "<stdin>" : flags.operand();
-  AGC_ASSIGN_OR_RETURN(Program program, Parse(source, file));
+  AGC_ASSIGN_OR_RETURN(Program program, ReadText(flags.operand()));
   AGC_RETURN_IF_ERROR(RunPipeline(program, {"canonicalize", "cse", "dce", "autograd", "canonicalize", "cse", "dce"},
                                   passes.context, passes.manager));
   const std::string text = Print(program, {.locations = true, .omit_file = file});

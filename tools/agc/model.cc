@@ -25,7 +25,23 @@ bool HasMagic(const std::string& bytes) {
   return magic == rt::kBundleMagic;
 }
 
+absl::Status NoModel(const std::string& path) {
+  return absl::InvalidArgumentError(absl::StrCat(path, ": neither a module in text nor a bundle"));
+}
+
 }  // namespace
+
+absl::StatusOr<Program> ReadText(const std::string& path) {
+  const std::string name = path == "-" ? "<stdin>" : path;
+  AGC_ASSIGN_OR_RETURN(const std::string source, ReadInput(path));
+  if (HasMagic(source)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, " is a bundle, a module in text is expected; agc run, check, bench and dump take bundles, ",
+                     "and agc dump --ir prints the module that one was compiled from"));
+  }
+  if (source.find('\0') != std::string::npos) return NoModel(name);
+  return Parse(source, name);
+}
 
 absl::StatusOr<Model> ReadModel(const std::string& path) {
   Model model{.path = path == "-" ? "<stdin>" : path};
@@ -38,9 +54,7 @@ absl::StatusOr<Model> ReadModel(const std::string& path) {
     model.bundle = *std::move(bundle);
     return model;
   }
-  if (model.bytes.find('\0') != std::string::npos) {
-    return absl::InvalidArgumentError(absl::StrCat(model.path, ": neither a module in text nor a bundle"));
-  }
+  if (model.bytes.find('\0') != std::string::npos) return NoModel(model.path);
   AGC_ASSIGN_OR_RETURN(model.program, Parse(model.bytes, model.path));
   AGC_RETURN_IF_ERROR(Verify(model.program));
   return model;

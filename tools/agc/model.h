@@ -1,4 +1,4 @@
-// What compile, run, check and dump share: model files (.agir text or .agb bundles, told apart by their contents), the
+// What the commands share: model files (.agir text or .agb bundles, told apart by their contents), the
 // device, and compiling for it.
 //   AGC_ASSIGN_OR_RETURN(const Model model, ReadModel("mlp.agir"));
 //   AGC_ASSIGN_OR_RETURN(const rt::Device device, OpenDevice(flags));    // "device: llvmpipe ..." on stderr
@@ -25,6 +25,9 @@ struct Model {
   Program program = {};    // else: the text, parsed and verified
 };
 absl::StatusOr<Model> ReadModel(const std::string& path);
+// For commands that take modules in text only, parsed and not verified; "-" is the standard input. A bundle is refused,
+// with the commands that take it.
+absl::StatusOr<Program> ReadText(const std::string& path);
 
 // --device; opening one prints on stderr which it is.
 std::vector<Option> DeviceTable();

@@ -21,6 +21,24 @@ namespace {
 
 constexpr absl::string_view kKindNames[] = {"bool", "int", "float", "string", "ints", "dtype", "symbol", "literal"};
 
+// What C++ functions make of several rows. In text such a computation is those rows.
+struct Composition {
+  absl::string_view function = {}, header = {}, doc = {};
+};
+constexpr Composition kCompositions[] = {
+    {"AlphaDropout", "build_index.h", "Dropout that keeps mean and variance of what selu gives."},
+    {"BinCount, Histogram", "build_index.h", "How many elements have each value, or lie in each of equal bins."},
+    {"KthValue, Median", "build_index.h", "By sorting."},
+    {"Matmul", "build.h",
+     "numpy.matmul: leading axes broadcast; a vector is a row on the left, a column on the right."},
+    {"MoveAxis, SwapAxes, Flatten", "build_shape.h", "By transpose and reshape."},
+    {"NonZero", "build_index.h", "Positions of the elements that are not 0, as many as asked for."},
+    {"PixelShuffle, PixelUnshuffle", "build_shape.h", "depth_to_space in mode CRD, and the way back."},
+    {"Split, Chunk, Unstack", "build_shape.h", "Pieces along an axis, by slice."},
+    {"StridedSlice", "build_shape.h", "numpy's slices, by slice and flip: negative steps and positions."},
+    {"Unique", "build_index.h", "The different elements, as many as asked for, with counts and inverse."},
+};
+
 std::string ArityText(const Arity& a) {
   if (a.min == a.max) return absl::StrCat(a.min);
   return a.max > 64 ? absl::StrCat(a.min, "+") : absl::StrCat(a.min, " to ", a.max);
@@ -59,6 +77,9 @@ void PrintMarkdown() {
                                      absl::StrReplaceAll(op->doc, {{"|", "\\|"}}), " |")
                             .c_str());
   }
+  std::printf("\n## Functions of several operations\n\n| function | header | meaning |\n|---|---|---|\n");
+  for (const Composition& c : kCompositions)
+    std::printf("%s\n", absl::StrCat("| ", c.function, " | `ir/", c.header, "` | ", c.doc, " |").c_str());
 }
 
 // ---------------------------------------------------------------- samples

@@ -6,6 +6,7 @@
 #include "ir/text/text.h"
 #include "tools/agc/command.h"
 #include "tools/agc/flags.h"
+#include "tools/agc/model.h"
 #include "tools/agc/pass_flags.h"
 
 namespace agc::tool {
@@ -23,9 +24,8 @@ Usage OptUsage() {
 absl::StatusOr<int> Run(const Flags& flags) {
   AGC_ASSIGN_OR_RETURN(PassFlags passes, PassFlagsOf(flags));
   const std::vector<std::string> names = absl::StrSplit(flags.Text("passes"), ',', absl::SkipEmpty());
-  AGC_ASSIGN_OR_RETURN(const std::string source, ReadInput(flags.operand()));
   const std::string file = flags.operand() == "-" ? "<stdin>" : flags.operand();
-  AGC_ASSIGN_OR_RETURN(Program program, Parse(source, file));
+  AGC_ASSIGN_OR_RETURN(Program program, ReadText(flags.operand()));
   AGC_RETURN_IF_ERROR(RunPipeline(program, names, passes.context, passes.manager));
   const std::string text = Print(program, {.locations = true, .omit_file = file});
   std::fwrite(text.data(), 1, text.size(), stdout);

@@ -11,6 +11,7 @@
 #include "passes/replace.h"
 #include "tools/agc/command.h"
 #include "tools/agc/flags.h"
+#include "tools/agc/model.h"
 #include "tools/agc/trial.h"
 
 namespace agc::tool {
@@ -179,8 +180,7 @@ size_t OpsOf(const Program& program) {
 
 absl::StatusOr<int> Run(const Flags& flags) {
   if (!flags.Has("command")) return absl::InvalidArgumentError("--command is missing: what has to fail on the module");
-  AGC_ASSIGN_OR_RETURN(const std::string source, ReadInput(flags.operand()));
-  AGC_ASSIGN_OR_RETURN(Program program, Parse(source, flags.operand()));
+  AGC_ASSIGN_OR_RETURN(Program program, ReadText(flags.operand()));
   if (program.stage > Stage::kPrimitive) {
     return absl::InvalidArgumentError(absl::StrCat(flags.operand(), ": the module is at stage ", Name(program.stage),
                                                    ", one at stage tensor or primitive is needed"));

@@ -76,7 +76,7 @@ absl::StatusOr<Program> ReferenceOf(const Program& program, const CompileOptions
 absl::StatusOr<Tensors> InitialStates(const Program& reference, uint64_t seed) {
   EvalInputs in;
   std::map<std::string, HostTensor> values;
-  if (const Graph* init = reference.FindGraph("init"); init != nullptr) {
+  if (const Graph* init = reference.FindGraph(kInitGraph); init != nullptr) {
     for (const GraphParam& p : init->params) {
       in.params[p.name] = HostTensor::Zeros(p.type);
       if (p.name == "seed") in.params[p.name].set(0, Scalar::Int(DType::kU64, static_cast<int64_t>(seed)));
