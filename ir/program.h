@@ -16,9 +16,9 @@ std::optional<Stage> StageNamed(absl::string_view name);
 // The hidden state that counts the steps of a run: the slot of params and each_step outputs.
 inline constexpr absl::string_view kRunIndex = "run.index";
 
-// How a state starts: `uniform(lo, hi)`, `normal(mean, std)`, `orthogonal(gain)`, `constant(v)`; written on the device by
-// `graph @init`. Orthogonal: gain times a random matrix [dims[0], all other elements] whose rows, or columns if they are
-// fewer, are orthogonal and of length 1.
+// How a state starts: `uniform(lo, hi)`, `normal(mean, std)`, `orthogonal(gain)`, `constant(v)`; written by
+// `graph @init`. Orthogonal: gain times a random matrix [dims[0], all other elements] whose rows, or columns if they
+// are fewer, are orthogonal and of length 1.
 enum class InitKind : uint8_t { kConstant, kUniform, kNormal, kOrthogonal };
 struct Init {
   InitKind kind = InitKind::kConstant;

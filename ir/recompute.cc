@@ -12,6 +12,7 @@ namespace agc {
 namespace {
 
 // The sums of `axes` that an expression depends on: their coefficients in lowest terms, other variables left out.
+// Conditions on indices do not count: they say which elements are 0 and repeat no work, as in x x' above a diagonal.
 struct Forms {
   const Nest& nest;
   absl::Span<const VarId> axes;
@@ -19,7 +20,7 @@ struct Forms {
   std::set<uint32_t> seen = {};
 
   void Collect(Expr e) {
-    if (!seen.insert(e.id.index).second) return;
+    if (!seen.insert(e.id.index).second || IsCondition(e)) return;
     if (e.is(ExprKind::kVar)) return Add({{e.node().ref, 1}});
     std::vector<std::pair<VarId, int64_t>> sum;
     for (size_t i = 0; i < e.node().args.size(); ++i) {
@@ -31,6 +32,10 @@ struct Forms {
       }
     }
     Add(sum);
+  }
+
+  static bool IsCondition(Expr e) {
+    return e.is(ExprKind::kInRange) || e.is(ExprKind::kNonNeg) || e.is(ExprKind::kEqZero) || e.is(ExprKind::kAnd);
   }
 
   void Add(const std::vector<std::pair<VarId, int64_t>>& sum) {
@@ -51,7 +56,6 @@ double RecomputeFactor(const Nest& nest, const NestStage& stage) {
   const std::vector<VarId>& axes = nest.components[stage.first_component].axes;
   Forms forms{nest, axes};
   for (ExprId v : stage.values) forms.Collect(nest.at(v));
-  if (stage.when.valid()) forms.Collect(nest.at(stage.when));
   double factor = 1;
   for (const std::vector<int64_t>& form : forms.all) {
     double computed = 1, distinct = 1;
