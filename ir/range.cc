@@ -66,6 +66,13 @@ class Analysis {
     return r;
   }
 
+  bool CanHold() {
+    return std::all_of(conditions_.begin(), conditions_.end(), [&](const Condition& c) {
+      const IndexRange r = Of(c.index);
+      return std::max(r.lo, c.lo) <= std::min(r.hi, c.hi);
+    });
+  }
+
  private:
   void Collect(ExprId id) {
     const ExprNode& n = pool_.node(id);
@@ -156,5 +163,7 @@ class Analysis {
 IndexRange RangeUnder(const ExprPool& pool, ExprId index, absl::Span<const ExprId> conditions) {
   return Analysis(pool, conditions).Of(index);
 }
+
+bool CanHold(const ExprPool& pool, absl::Span<const ExprId> conditions) { return Analysis(pool, conditions).CanHold(); }
 
 }  // namespace agc

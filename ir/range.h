@@ -11,5 +11,7 @@ struct IndexRange {
 };
 // The values that `index` takes where all `conditions` hold; lo > hi if they never do.
 IndexRange RangeUnder(const ExprPool& pool, ExprId index, absl::Span<const ExprId> conditions);
+// False where the conditions are known to contradict each other, as i/8 >= 17 and i%8 >= i/8.
+bool CanHold(const ExprPool& pool, absl::Span<const ExprId> conditions);
 
 }  // namespace agc

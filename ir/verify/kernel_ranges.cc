@@ -139,7 +139,16 @@ class KernelRanges {
                          " at axis ", i, " with ", Text(index[i]), " in [", r.lo, ", ", r.hi, "], expected 0 to ",
                          dims[i] - 1);
     }
-    return reached && !out.empty() ? Error(loc, out) : absl::OkStatus();
+    return reached && !out.empty() && Reachable(when) ? Error(loc, out) : absl::OkStatus();
+  }
+
+  // Whether `when` and the enclosing conditions may hold together.
+  bool Reachable(const std::vector<ExprId>& when) {
+    std::vector<ExprId> all = conditions_;
+    all.insert(all.end(), when.begin(), when.end());
+    if (!CanHold(pool_, all)) return false;
+    for (ExprId& c : all) c = Expanded(c);
+    return CanHold(pool_, all);
   }
 
   // Whether an index takes both ends of its range: a sum of loop variables, under no condition.

@@ -187,7 +187,7 @@ class NestVerifier {
                                   ", ", r.hi, "], expected 0 to ", dims[i] - 1, "; add a guard");
       if (reached) break;
     }
-    return reached && !out_of_range.empty() ? Error(loc, out_of_range) : absl::OkStatus();
+    return reached && !out_of_range.empty() && CanHold(pool_, when) ? Error(loc, out_of_range) : absl::OkStatus();
   }
 
   absl::Status Stores() const {
