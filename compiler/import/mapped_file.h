@@ -1,4 +1,5 @@
-// A file mapped for reading: weights of any size are looked at where they lie, and pages that nobody reads cost nothing.
+// A file mapped for reading: weights of any size are looked at where they lie, and pages that nobody reads cost
+// nothing.
 //   AGC_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open("model.onnx"));
 //   file.bytes();
 #pragma once

@@ -19,7 +19,7 @@
 namespace agc::onnx {
 
 struct ImportOptions {
-  std::map<std::string, int64_t> dims = {};      // extents of symbolic dimensions; INPUT.AXIS for those without a name
+  std::map<std::string, int64_t> dims = {};  // extents of symbolic dimensions; INPUT.AXIS for those without a name
   // Inputs whose shapes are known; those of sequence and optional type have a list of tensors.
   std::map<std::string, std::vector<TensorType>> types = {};
   // Values of inputs, for operands that have to be known when compiling. Results are right for these values only.
@@ -43,7 +43,7 @@ absl::StatusOr<Imported> Import(const Model& model, const ImportOptions& options
 //     if (y.ok()) optim::Sgd({.lr = 0.1}).Minimize(CrossEntropy((*y)[0], t.Input("labels", kI32, {8})));
 //   });
 absl::StatusOr<std::vector<Tensor>> Apply(Trace& trace, const Model& model, const std::map<std::string, Tensor>& inputs,
-                                         std::vector<Weight>& weights, const std::string& prefix = "");
+                                          std::vector<Weight>& weights, const std::string& prefix = "");
 
 // The operators that are read: "Conv", the first opset of each meaning, and the domain ("" for ai.onnx).
 struct Operator {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "compiler/import/onnx_importer.h"
 #include "ir/build.h"
+#include "ir/trace.h"
 
 namespace agc::onnx {
 
@@ -15,9 +16,7 @@ Call::Call(Importer& importer, Scope& scope, const NodeProto& node, int64_t opse
 
 Builder& Call::builder() const { return importer_.builder(); }
 bool Call::ok() const { return builder().errors.empty(); }
-Value Call::Fail(absl::string_view message) {
-  return Poison(builder(), builder().loc, message);
-}
+Value Call::Fail(absl::string_view message) { return Poison(builder(), builder().loc, message); }
 
 // ---------------------------------------------------------------- operands
 
@@ -44,7 +43,8 @@ Value Call::in(int k) {
   if (found.kind == Item::kTensor) return found.tensor;
   if (!ok()) return Poisoned(Value{&builder(), {}, builder().generation, true});
   return Fail(absl::StrCat("operand ", k, " ('", node_.inputs[k], "') is ",
-                           found.kind == Item::kSequence ? "a sequence" : "an optional without a value", ", expected a tensor"));
+                           found.kind == Item::kSequence ? "a sequence" : "an optional without a value",
+                           ", expected a tensor"));
 }
 
 Value Call::opt(int k) {
@@ -73,7 +73,8 @@ HostTensor Call::constant(int k, absl::string_view what) {
   if (!ok()) return HostTensor::Zeros(v.type());
   const TensorPtr t = importer_.Fold(v);
   if (t != nullptr) return *t;
-  Fail(absl::StrCat(what, " (operand ", k, ", '", node_.inputs[k], "') has to be known when compiling; ", importer_.why_not()));
+  Fail(absl::StrCat(what, " (operand ", k, ", '", node_.inputs[k], "') has to be known when compiling; ",
+                    importer_.why_not()));
   return HostTensor::Zeros({v.dtype(), {}});
 }
 

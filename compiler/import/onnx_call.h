@@ -43,9 +43,9 @@ class Call {
 
   // ---- operands
   int inputs() const { return static_cast<int>(node_.inputs.size()); }
-  bool has(int k) const;        // given, and not left out by an empty name
-  Value in(int k);              // a tensor; missing ones are an error
-  Value opt(int k);             // the same, or an empty tensor where it is missing
+  bool has(int k) const;           // given, and not left out by an empty name
+  Value in(int k);                 // a tensor; missing ones are an error
+  Value opt(int k);                // the same, or an empty tensor where it is missing
   std::vector<Value> rest(int k);  // all from the k-th on
   Item item(int k);
 
@@ -69,7 +69,7 @@ class Call {
   std::vector<double> numbers(absl::string_view name);
   std::vector<std::string> texts(absl::string_view name);
   const AttributeProto* attr(absl::string_view name, AttributeProto::Type type);  // null where it is missing
-  void ignore(absl::string_view name);  // says nothing about the result
+  void ignore(absl::string_view name);                                            // says nothing about the result
   void ignore_operand(int k) { read_.insert(k); }
   DType dtype(absl::string_view name, std::optional<DType> fallback = {});  // a data type, or one that is refused
   // One of `names`, by its number in them.
@@ -83,8 +83,8 @@ class Call {
 
   // ---- what needs more than values
   Value Constant(const HostTensor& t);
-  Value Constant(DType dtype, absl::Span<const int64_t> values);    // [n]
-  Value Tensor(const TensorProto& t);                                // a weight or a constant
+  Value Constant(DType dtype, absl::Span<const int64_t> values);  // [n]
+  Value Tensor(const TensorProto& t);                             // a weight or a constant
   // Imports a graph attribute with its inputs bound to `values`: its outputs.
   std::vector<Item> Body(const GraphProto& body, std::vector<Item> values);
   Item Lookup(const std::string& name);  // in the scope of the node

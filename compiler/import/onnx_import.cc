@@ -32,7 +32,11 @@ std::string DomainOf(const NodeProto& node) { return node.domain == "ai.onnx" ? 
 
 Importer::Importer(const Model& model, const ImportOptions& options, Builder& builder, std::vector<Weight>& weights,
                    std::string prefix)
-    : model_(model), options_(options), builder_(builder), weights_(weights), prefix_(std::move(prefix)),
+    : model_(model),
+      options_(options),
+      builder_(builder),
+      weights_(weights),
+      prefix_(std::move(prefix)),
       files_(model.directory) {}
 
 // ---------------------------------------------------------------- names and values
@@ -151,7 +155,8 @@ const FunctionProto* Importer::FindFunction(const NodeProto& node) const {
 
 // A function is its nodes with the attributes of the call, in a scope of its own.
 absl::Status Importer::Function(const FunctionProto& f, const NodeProto& node, Scope& scope) {
-  Scope inner{.prefix = absl::StrCat(scope.prefix, node.name.empty() ? node.op : node.name, "/"), .opsets = &f.opsets,
+  Scope inner{.prefix = absl::StrCat(scope.prefix, node.name.empty() ? node.op : node.name, "/"),
+              .opsets = &f.opsets,
               .depth = scope.depth + 1};
   if (inner.depth > kMostDepth) return absl::InvalidArgumentError("functions call each other without an end");
   AttrEnv attrs;
@@ -180,7 +185,8 @@ absl::Status Importer::Function(const FunctionProto& f, const NodeProto& node, S
 
 absl::Status Importer::Bind(const NodeProto& node, std::vector<Item> results, Scope& scope) {
   for (size_t k = 0; k < node.outputs.size(); ++k) {
-    if (!node.outputs[k].empty()) scope.values[node.outputs[k]] = k < results.size() ? Folded(std::move(results[k])) : Item();
+    if (!node.outputs[k].empty())
+      scope.values[node.outputs[k]] = k < results.size() ? Folded(std::move(results[k])) : Item();
   }
   return absl::OkStatus();
 }
@@ -222,7 +228,8 @@ absl::Status Importer::Nodes(const std::vector<NodeProto>& nodes, Scope& scope) 
 }
 
 absl::StatusOr<std::vector<Item>> Importer::Graph(const GraphProto& graph, Scope& outer, std::vector<Item> inputs) {
-  Scope scope{.outer = &outer, .prefix = outer.prefix, .opsets = outer.opsets, .attrs = outer.attrs, .depth = outer.depth + 1};
+  Scope scope{
+      .outer = &outer, .prefix = outer.prefix, .opsets = outer.opsets, .attrs = outer.attrs, .depth = outer.depth + 1};
   if (scope.depth > kMostDepth) return absl::InvalidArgumentError("graphs lie too deep within graphs");
   if (inputs.size() != graph.inputs.size()) {
     return absl::InvalidArgumentError(
@@ -243,10 +250,12 @@ absl::StatusOr<std::vector<Item>> Importer::Run(std::map<std::string, Item> valu
   const GraphProto& graph = model_.graph;
   const auto opset = model_.opsets.find("");
   if (opset != model_.opsets.end() && (opset->second < 1 || opset->second > kNewestOpset)) {
-    return absl::UnimplementedError(absl::StrCat("opset ", opset->second, " of ai.onnx, 1 to ", kNewestOpset, " are read"));
+    return absl::UnimplementedError(
+        absl::StrCat("opset ", opset->second, " of ai.onnx, 1 to ", kNewestOpset, " are read"));
   }
   if (!graph.sparse_initializers.empty()) {
-    return absl::UnimplementedError(absl::StrCat("initialiser '", graph.sparse_initializers[0], "' is sparse; make it dense"));
+    return absl::UnimplementedError(
+        absl::StrCat("initialiser '", graph.sparse_initializers[0], "' is sparse; make it dense"));
   }
   Scope scope{.opsets = &model_.opsets, .values = std::move(values)};
   for (const TensorProto& t : graph.initializers) scope.initializers[t.name] = &t;

@@ -17,8 +17,8 @@ using AttrEnv = std::map<std::string, const AttributeProto*, std::less<>>;
 
 // Names that the nodes of a graph or function see.
 struct Scope {
-  Scope* outer = nullptr;        // of the node that holds the graph; null for the model's graph and for functions
-  std::string prefix = {};       // of weights and locations
+  Scope* outer = nullptr;   // of the node that holds the graph; null for the model's graph and for functions
+  std::string prefix = {};  // of weights and locations
   const Opsets* opsets = nullptr;
   const AttrEnv* attrs = nullptr;  // of the function
   int depth = 0;

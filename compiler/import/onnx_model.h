@@ -33,8 +33,8 @@ enum DataType : int64_t {
   kComplex128 = 15,
   kBfloat16 = 16,
 };
-std::string DataTypeName(int64_t data_type);                   // "float16", "int4", "data type 99"
-absl::StatusOr<DType> DTypeOf(int64_t data_type);              // Unimplemented where the type system has none
+std::string DataTypeName(int64_t data_type);       // "float16", "int4", "data type 99"
+absl::StatusOr<DType> DTypeOf(int64_t data_type);  // Unimplemented where the type system has none
 int64_t DataTypeOf(DType dtype);
 
 // TensorProto. The elements are in `raw`, in one of the lists, or in another file.
@@ -55,7 +55,7 @@ struct TensorProto {
 struct TypeProto {
   enum Kind : uint8_t { kNone, kTensor, kSequence, kOptional, kOther };
   struct Dim {
-    int64_t value = -1;       // -1: not given
+    int64_t value = -1;  // -1: not given
     std::string name = {};
   };
   Kind kind = kNone;
@@ -120,7 +120,7 @@ using Opsets = std::map<std::string, int64_t>;  // domain ("" is ai.onnx's) -> v
 struct FunctionProto {
   std::string name = {}, domain = {};
   std::vector<std::string> inputs = {}, outputs = {};
-  std::vector<std::string> attr_names = {};      // without a default
+  std::vector<std::string> attr_names = {};  // without a default
   std::vector<AttributeProto> defaults = {};
   std::vector<NodeProto> nodes = {};
   Opsets opsets = {};

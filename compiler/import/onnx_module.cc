@@ -17,16 +17,19 @@ absl::Status In(const Model& model, const absl::Status& status) {
 }
 
 // The extents of an input, bound by --dim or by the shape that is given.
-absl::StatusOr<TensorType> TypeOfInput(const ValueInfo& info, const ImportOptions& o, std::map<std::string, int64_t>& dims) {
+absl::StatusOr<TensorType> TypeOfInput(const ValueInfo& info, const ImportOptions& o,
+                                       std::map<std::string, int64_t>& dims) {
   const auto given = o.types.find(info.name);
   const absl::StatusOr<DType> dtype = DTypeOf(info.type.data_type);
-  if (!dtype.ok()) return absl::Status(dtype.status().code(), absl::StrCat("input '", info.name, "': ", dtype.status().message()));
+  if (!dtype.ok())
+    return absl::Status(dtype.status().code(), absl::StrCat("input '", info.name, "': ", dtype.status().message()));
   TensorType type{*dtype, {}};
   if (given != o.types.end() && given->second.size() == 1) {
     const TensorType& actual = given->second[0];
     const auto wrong = [&] {
       return absl::InvalidArgumentError(absl::StrCat("input '", info.name, "' of ", DataTypeName(info.type.data_type),
-                                                     " and rank ", info.type.dims.size(), " is given as ", ToString(actual)));
+                                                     " and rank ", info.type.dims.size(), " is given as ",
+                                                     ToString(actual)));
     };
     if (actual.dtype != *dtype || (info.type.has_shape && actual.dims.size() != info.type.dims.size())) return wrong();
     for (size_t k = 0; k < info.type.dims.size(); ++k) {
@@ -55,7 +58,8 @@ absl::StatusOr<TensorType> TypeOfInput(const ValueInfo& info, const ImportOption
 // Binds the inputs of a module being traced. Sequences are one input per element, `name.0`, `name.1`, ...
 class Inputs {
  public:
-  Inputs(const Model& model, const ImportOptions& options, Trace& trace) : model_(model), options_(options), trace_(trace), dims_(options.dims) {}
+  Inputs(const Model& model, const ImportOptions& options, Trace& trace)
+      : model_(model), options_(options), trace_(trace), dims_(options.dims) {}
 
   absl::StatusOr<std::map<std::string, Item>> Bind() {
     std::map<std::string, Item> values;
@@ -77,7 +81,8 @@ class Inputs {
     }
     for (const ValueInfo& info : model_.graph.inputs) {  // in the order of the model
       const auto it = types_.find(info.name);
-      if (it != types_.end()) values[info.name] = Item::Of(trace_.Input(info.name, it->second.dtype, it->second.dims, Loc{}));
+      if (it != types_.end())
+        values[info.name] = Item::Of(trace_.Input(info.name, it->second.dtype, it->second.dims, Loc{}));
     }
     return values;
   }
@@ -90,8 +95,8 @@ class Inputs {
   absl::StatusOr<Item> Sequence(const ValueInfo& info) {
     const auto given = options_.types.find(info.name);
     if (given == options_.types.end()) {
-      return absl::UnimplementedError(
-          absl::StrCat("input '", info.name, "' is a sequence or optional: its length has to be known, give its value"));
+      return absl::UnimplementedError(absl::StrCat(
+          "input '", info.name, "' is a sequence or optional: its length has to be known, give its value"));
     }
     const auto& types = given->second;
     if (info.type.kind == TypeProto::kOptional) {
@@ -100,7 +105,8 @@ class Inputs {
     }
     Item list{Item::kSequence, {}, {}};
     for (size_t k = 0; k < types.size(); ++k) {
-      list.items.push_back(Item::Of(trace_.Input(absl::StrCat(info.name, ".", k), types[k].dtype, types[k].dims, Loc{})));
+      list.items.push_back(
+          Item::Of(trace_.Input(absl::StrCat(info.name, ".", k), types[k].dtype, types[k].dims, Loc{})));
     }
     return list;
   }
@@ -126,9 +132,10 @@ absl::Status Give(Trace& trace, const std::string& name, const Item& item) {
 }
 
 absl::Status ImportInto(const Model& model, const ImportOptions& options, Trace& trace, Imported& imported) {
-  AGC_ASSIGN_OR_RETURN(std::map<std::string, Item> inputs, Inputs(model, options, trace).Bind());
+  Inputs inputs(model, options, trace);
+  AGC_ASSIGN_OR_RETURN(auto values, inputs.Bind());
   Importer importer(model, options, trace.builder(), imported.weights, "");
-  AGC_ASSIGN_OR_RETURN(const std::vector<Item> outputs, importer.Run(std::move(inputs)));
+  AGC_ASSIGN_OR_RETURN(const std::vector<Item> outputs, importer.Run(std::move(values)));
   for (size_t k = 0; k < outputs.size(); ++k) {
     AGC_RETURN_IF_ERROR(Give(trace, model.graph.outputs[k].name, outputs[k]));
   }
@@ -176,8 +183,10 @@ absl::StatusOr<std::vector<Tensor>> Apply(Trace& trace, const Model& model, cons
   std::vector<Tensor> tensors;
   for (size_t k = 0; status.ok() && k < results->size(); ++k) {
     const Item& item = (*results)[k];
-    if (item.kind == Item::kTensor) tensors.push_back(item.tensor);
-    else status = absl::UnimplementedError(absl::StrCat("output '", model.graph.outputs[k].name, "' is no tensor"));
+    if (item.kind == Item::kTensor)
+      tensors.push_back(item.tensor);
+    else
+      status = absl::UnimplementedError(absl::StrCat("output '", model.graph.outputs[k].name, "' is no tensor"));
   }
   if (status.ok()) return tensors;
   if (trace.builder().errors.empty()) Poison(trace.builder(), Loc{}, In(model, status).message());

@@ -19,13 +19,33 @@ struct TypeRow {
 
 // By TensorProto::DataType.
 constexpr TypeRow kTypes[] = {
-    {"undefined"},      {"float", int(DType::kF32)},    {"uint8", int(DType::kU8)},     {"int8", int(DType::kI8)},
-    {"uint16", int(DType::kU16)}, {"int16", int(DType::kI16)},    {"int32", int(DType::kI32)},    {"int64", int(DType::kI64)},
-    {"string"},         {"bool", int(DType::kBool)},    {"float16", int(DType::kF16)},  {"double", int(DType::kF64)},
-    {"uint32", int(DType::kU32)}, {"uint64", int(DType::kU64)},   {"complex64"},                  {"complex128"},
-    {"bfloat16", int(DType::kBF16)}, {"float8e4m3fn"},            {"float8e4m3fnuz"},             {"float8e5m2"},
-    {"float8e5m2fnuz"}, {"uint4"},                      {"int4"},                       {"float4e2m1"},
-    {"float8e8m0"},     {"uint2"},                      {"int2"},
+    {"undefined"},
+    {"float", int(DType::kF32)},
+    {"uint8", int(DType::kU8)},
+    {"int8", int(DType::kI8)},
+    {"uint16", int(DType::kU16)},
+    {"int16", int(DType::kI16)},
+    {"int32", int(DType::kI32)},
+    {"int64", int(DType::kI64)},
+    {"string"},
+    {"bool", int(DType::kBool)},
+    {"float16", int(DType::kF16)},
+    {"double", int(DType::kF64)},
+    {"uint32", int(DType::kU32)},
+    {"uint64", int(DType::kU64)},
+    {"complex64"},
+    {"complex128"},
+    {"bfloat16", int(DType::kBF16)},
+    {"float8e4m3fn"},
+    {"float8e4m3fnuz"},
+    {"float8e5m2"},
+    {"float8e5m2fnuz"},
+    {"uint4"},
+    {"int4"},
+    {"float4e2m1"},
+    {"float8e8m0"},
+    {"uint2"},
+    {"int2"},
 };
 constexpr int64_t kTypeCount = static_cast<int64_t>(std::size(kTypes));
 constexpr int64_t kMostElements = int64_t{1} << 40;
@@ -40,7 +60,8 @@ absl::StatusOr<TensorView> ExternalView(const TensorProto& t, TensorView view, E
     return it == t.location.end() ? std::string() : it->second;
   };
   const absl::StatusOr<MappedFile> file = files.Open(text("location"));
-  if (!file.ok()) return absl::Status(file.status().code(), absl::StrCat("tensor '", t.name, "': ", file.status().message()));
+  if (!file.ok())
+    return absl::Status(file.status().code(), absl::StrCat("tensor '", t.name, "': ", file.status().message()));
   const auto size = static_cast<int64_t>(file->bytes().size()), need = view.type.bytes();
   int64_t offset = 0, length = need;
   const std::string at = text("offset"), bytes = text("length");
@@ -62,7 +83,9 @@ absl::StatusOr<TensorView> ExternalView(const TensorProto& t, TensorView view, E
 absl::StatusOr<TensorView> ListView(const TensorProto& t, const TensorType& type) {
   const size_t n = static_cast<size_t>(type.elements());
   const bool bits = type.dtype == DType::kF16 || type.dtype == DType::kBF16;
-  const size_t given = type.dtype == DType::kF32 ? t.floats.size() : type.dtype == DType::kF64 ? t.doubles.size() : t.ints.size();
+  const size_t given = type.dtype == DType::kF32   ? t.floats.size()
+                       : type.dtype == DType::kF64 ? t.doubles.size()
+                                                   : t.ints.size();
   if (given != n) return Bad(t, absl::StrCat(given, " elements, ", ToString(type), " has ", n));
   HostTensor host = HostTensor::Zeros(type);
   for (size_t i = 0; i < n; ++i) {
@@ -101,7 +124,8 @@ absl::StatusOr<int64_t> ElementsOf(absl::Span<const int64_t> dims) {
   int64_t n = 1;
   const bool empty = std::find(dims.begin(), dims.end(), 0) != dims.end();
   for (const int64_t d : dims) {
-    if (d < 0) return absl::InvalidArgumentError(absl::StrCat("an extent is ", d, " in [", absl::StrJoin(dims, ","), "]"));
+    if (d < 0)
+      return absl::InvalidArgumentError(absl::StrCat("an extent is ", d, " in [", absl::StrJoin(dims, ","), "]"));
     if (d > kMostElements || (!empty && d > kMostElements / n)) {
       return absl::InvalidArgumentError(
           absl::StrCat("the shape [", absl::StrJoin(dims, ","), "] has more elements than 2^40"));
@@ -118,7 +142,8 @@ absl::StatusOr<MappedFile> ExternalFiles::Open(const std::string& location) {
     return absl::InvalidArgumentError(
         absl::StrCat("external data lies at '", location, "', expected a file beside the model"));
   }
-  if (directory_.empty()) return absl::InvalidArgumentError("external data, and the model is no file that has neighbours");
+  if (directory_.empty())
+    return absl::InvalidArgumentError("external data, and the model is no file that has neighbours");
   const auto known = files_.find(location);
   if (known != files_.end()) return known->second;
   AGC_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open((std::filesystem::path(directory_) / path).string()));
@@ -133,7 +158,8 @@ TensorView ViewOf(HostTensor tensor) {
 
 absl::StatusOr<TensorView> ViewOf(const TensorProto& t, ExternalFiles& files) {
   const absl::StatusOr<DType> dtype = DTypeOf(t.data_type);
-  if (!dtype.ok()) return absl::Status(dtype.status().code(), absl::StrCat("tensor '", t.name, "': ", dtype.status().message()));
+  if (!dtype.ok())
+    return absl::Status(dtype.status().code(), absl::StrCat("tensor '", t.name, "': ", dtype.status().message()));
   const absl::StatusOr<int64_t> n = ElementsOf(t.dims);
   if (!n.ok()) return Bad(t, n.status().message());
   TensorView view{.type = {*dtype, Dims(t.dims.begin(), t.dims.end())}};

@@ -13,8 +13,8 @@ namespace agc::onnx {
 
 struct TensorView {
   TensorType type = {};
-  ByteSpan bytes = {};                       // type.bytes() of them
-  std::shared_ptr<const void> owner = {};    // keeps what is not in the model's own file
+  ByteSpan bytes = {};                     // type.bytes() of them
+  std::shared_ptr<const void> owner = {};  // keeps what is not in the model's own file
   HostTensor ToHost() const { return {type, {bytes.begin(), bytes.end()}}; }
 };
 

@@ -8,7 +8,8 @@ namespace agc {
 
 void WireReader::Fail(absl::string_view what) {
   if (!error_->ok()) return;
-  error_->message = absl::StrCat("byte ", left_.data() - error_->base, ": ", what, " in field ", field_, " of ", message_);
+  error_->message =
+      absl::StrCat("byte ", left_.data() - error_->base, ": ", what, " in field ", field_, " of ", message_);
 }
 
 bool WireReader::Varint(uint64_t& value) {

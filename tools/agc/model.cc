@@ -5,10 +5,13 @@
 #include <cstring>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/agc.h"
+#include "compiler/import/onnx.h"
 #include "ir/base/status.h"
+#include "ir/eval/npy.h"
 #include "ir/text/text.h"
 #include "ir/verify/verify.h"
 #include "runtime/bundle_reader.h"
@@ -25,9 +28,38 @@ bool HasMagic(const std::string& bytes) {
   return magic == rt::kBundleMagic;
 }
 
+// The model of an ONNX file. Values of inputs are given to the importer too: operands that have to be known are baked.
+absl::StatusOr<Model> ImportModel(const Flags& flags) {
+  Model model{.path = flags.operand(), .imported = true};
+  onnx::ImportOptions options;
+  for (const auto& [name, value] : flags.Named("dim")) {
+    if (!absl::SimpleAtoi(value, &options.dims[name]) || options.dims[name] < 0) {
+      return absl::InvalidArgumentError(absl::StrCat("--dim ", name, " is ", value, ", expected a number"));
+    }
+  }
+  for (const auto& [name, value] : flags.Named("input")) {
+    if (!absl::EndsWith(value, ".npy")) continue;
+    absl::StatusOr<HostTensor> t = ReadNpy(value);
+    if (!t.ok()) return absl::Status(t.status().code(), absl::StrCat("input ", name, ": ", t.status().message()));
+    options.types[name] = {t->type};
+    options.values[name] = *std::move(t);
+  }
+  AGC_ASSIGN_OR_RETURN(const onnx::Model file, onnx::ReadModel(flags.operand()));
+  AGC_ASSIGN_OR_RETURN(onnx::Imported imported, onnx::Import(file, options));
+  for (const std::string& name : imported.baked) {
+    std::fprintf(stderr, "note: the value of input %s is baked in: an operand has to be known when compiling\n",
+                 name.c_str());
+  }
+  model.program = std::move(imported.program);
+  model.weights = std::move(imported.weights);
+  return model;
+}
+
 }  // namespace
 
-absl::StatusOr<Model> ReadModel(const std::string& path) {
+absl::StatusOr<Model> ReadModel(const Flags& flags) {
+  const std::string& path = flags.operand();
+  if (absl::EndsWith(path, ".onnx")) return ImportModel(flags);
   Model model{.path = path == "-" ? "<stdin>" : path};
   AGC_ASSIGN_OR_RETURN(model.bytes, ReadInput(path));
   model.is_bundle = HasMagic(model.bytes) || absl::EndsWith(path, ".agb");
@@ -44,6 +76,15 @@ absl::StatusOr<Model> ReadModel(const std::string& path) {
   AGC_ASSIGN_OR_RETURN(model.program, Parse(model.bytes, model.path));
   AGC_RETURN_IF_ERROR(Verify(model.program));
   return model;
+}
+
+std::vector<Option> ImportTable() {
+  return {{"dim", "NAME=N", "extent of a symbolic dimension of an ONNX model; INPUT.AXIS for one without a name"}};
+}
+
+absl::StatusOr<rt::Bundle> CompileModel(const Model& model, const Target& target, const CompileOptions& options) {
+  AGC_ASSIGN_OR_RETURN(rt::Bundle bundle, CompileProgram(Clone(model.program), target, options));
+  return WithWeights(std::move(bundle), model.weights);
 }
 
 std::vector<Option> DeviceTable() {

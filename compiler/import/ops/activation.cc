@@ -82,7 +82,8 @@ void AlongAxis(Call& c) {
   if (first < 0 || first > x.rank()) return void(c.Fail(absl::StrCat("axis is ", axis, " of rank ", x.rank())));
   Ints rows;
   int64_t n = 1;
-  for (int64_t k = 0; k < x.rank(); ++k) (k < first ? void(rows.push_back(x.dim(static_cast<int>(k)))) : void(n *= x.dim(static_cast<int>(k))));
+  for (int64_t k = 0; k < x.rank(); ++k)
+    (k < first ? void(rows.push_back(x.dim(static_cast<int>(k)))) : void(n *= x.dim(static_cast<int>(k))));
   rows.push_back(n);
   const Ints shape(x.dims().begin(), x.dims().end());
   c.out(Reshape(f(Reshape(x, rows), -1, Loc{}), shape));

@@ -69,13 +69,15 @@ bool Turn(Call& c, const GraphProto& body, int64_t turn, LoopState& s) {
   const size_t n = s.carried.size();
   if (results.size() < n + 1) return c.Fail("the body gives fewer values than the loop carries"), false;
   for (size_t k = 0; k < n; ++k) {
-    s.carried[k] = s.running.valid() ? Choose(c, s.running, results[k + 1], s.carried[k], "the condition") : results[k + 1];
+    s.carried[k] =
+        s.running.valid() ? Choose(c, s.running, results[k + 1], s.carried[k], "the condition") : results[k + 1];
   }
   s.scans.resize(results.size() - n - 1);
   for (size_t k = 0; k < s.scans.size(); ++k) s.scans[k].push_back(results[n + 1 + k].tensor);
   const std::optional<HostTensor> goes_on = c.Fold(results[0].tensor);
   if (goes_on.has_value()) return goes_on->at(0).i() != 0;
-  if (!s.scans.empty()) return c.Fail("the condition has to be known when compiling, as the extent of a result depends on it"), false;
+  if (!s.scans.empty())
+    return c.Fail("the condition has to be known when compiling, as the extent of a result depends on it"), false;
   const Value cond = Reshape(results[0].tensor, {});
   s.running = s.running.valid() ? LogicalAnd(s.running, cond) : cond;
   return c.ok();
@@ -90,8 +92,10 @@ void Loop(Call& c) {
   bool runs = true;
   if (c.has(1)) {
     const std::optional<HostTensor> cond = c.Fold(c.in(1));
-    if (cond.has_value()) runs = cond->at(0).i() != 0;
-    else s.running = Reshape(c.in(1), {});
+    if (cond.has_value())
+      runs = cond->at(0).i() != 0;
+    else
+      s.running = Reshape(c.in(1), {});
   }
   c.ignore_operand(0);
   c.ignore_operand(1);
@@ -120,8 +124,8 @@ Value Step(Value x, int64_t axis, int64_t k) {
 }
 
 // Unrolled: one turn per element of the scanned axes.
-std::vector<Value> ScanOver(Call& c, const GraphProto& body, std::vector<Value> states, const std::vector<Value>& xs, const Ints& axes,
-                            const Ints& backwards, const Ints& out_axes, const Ints& out_backwards) {
+std::vector<Value> ScanOver(Call& c, const GraphProto& body, std::vector<Value> states, const std::vector<Value>& xs,
+                            const Ints& axes, const Ints& backwards, const Ints& out_axes, const Ints& out_backwards) {
   const auto at = [](const Ints& list, size_t k) { return k < list.size() ? list[k] : 0; };
   const int64_t steps = xs.empty() ? 0 : xs[0].dim(static_cast<int>(at(axes, 0)));
   std::vector<std::vector<Value>> scans(body.outputs.size() - std::min(states.size(), body.outputs.size()));
@@ -131,7 +135,8 @@ std::vector<Value> ScanOver(Call& c, const GraphProto& body, std::vector<Value> 
     for (size_t k = 0; k < xs.size(); ++k) {
       const int64_t axis = at(axes, k) < 0 ? at(axes, k) + xs[k].rank() : at(axes, k);
       if (axis < 0 || axis >= xs[k].rank() || xs[k].dim(static_cast<int>(axis)) != steps) {
-        c.Fail(absl::StrCat("scanned operand ", k, " is ", ToString(xs[k].type()), ", expected ", steps, " elements along axis ", axis));
+        c.Fail(absl::StrCat("scanned operand ", k, " is ", ToString(xs[k].type()), ", expected ", steps,
+                            " elements along axis ", axis));
         return {};
       }
       inputs.push_back(Item::Of(Step(xs[k], axis, at(backwards, k) == 1 ? steps - 1 - t : t)));
@@ -171,8 +176,10 @@ void Scan(Call& c) {
   const int64_t scanned = c.integer("num_scan_inputs");
   if (!c.ok() || body == nullptr) return;
   const int64_t operands = c.opset() < 9 ? c.inputs() - 1 : c.inputs();
-  if (scanned < 1 || scanned > operands) return void(c.Fail(absl::StrCat("num_scan_inputs is ", scanned, " of ", operands)));
-  if (body->graphs[0].outputs.size() < static_cast<size_t>(operands - scanned)) return void(c.Fail("the body gives too few values"));
+  if (scanned < 1 || scanned > operands)
+    return void(c.Fail(absl::StrCat("num_scan_inputs is ", scanned, " of ", operands)));
+  if (body->graphs[0].outputs.size() < static_cast<size_t>(operands - scanned))
+    return void(c.Fail("the body gives too few values"));
   if (c.opset() < 9) return BatchedScan(c, body->graphs[0], scanned);
   const Ints axes = c.ints("scan_input_axes", Ints()), backwards = c.ints("scan_input_directions", Ints());
   const Ints out_axes = c.ints("scan_output_axes", Ints()), out_backwards = c.ints("scan_output_directions", Ints());

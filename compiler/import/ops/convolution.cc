@@ -29,7 +29,8 @@ ConvOptions ConvOptionsOf(Call& c, Value x, Value w) {
   const Ints kernel = c.ints("kernel_shape", Ints());
   if (!c.ok()) return o;
   if (x.rank() < 3 || w.rank() != x.rank()) {
-    c.Fail(absl::StrCat("operands are ", ToString(x.type()), " and ", ToString(w.type()), ", expected [n,c,spatial...] and [o,c,kernel...]"));
+    c.Fail(absl::StrCat("operands are ", ToString(x.type()), " and ", ToString(w.type()),
+                        ", expected [n,c,spatial...] and [o,c,kernel...]"));
   } else if (!kernel.empty() && !std::equal(kernel.begin(), kernel.end(), w.dims().begin() + 2, w.dims().end())) {
     c.Fail(absl::StrCat("kernel_shape is not that of the weight, ", ToString(w.type())));
   }
@@ -57,10 +58,14 @@ void PadTo(Call& c, Value x, Value w, const Ints& shape, AutoPad mode, ConvTrans
   const int n = x.rank() - 2;
   o.pad.assign(static_cast<size_t>(2 * n), 0);
   for (int k = 0; k < n; ++k) {
-    const auto at = [&](const Ints& list, int64_t fallback) { return list.empty() ? fallback : list[static_cast<size_t>(k)]; };
-    const int64_t total = at(o.stride, 1) * (x.dim(k + 2) - 1) + at(o.output_pad, 0) + (w.dim(k + 2) - 1) * at(o.dilation, 1) + 1 -
-                          shape[static_cast<size_t>(k)];
-    if (total < 0) return void(c.Fail(absl::StrCat("extent ", shape[static_cast<size_t>(k)], " of the result is larger than without padding")));
+    const auto at = [&](const Ints& list, int64_t fallback) {
+      return list.empty() ? fallback : list[static_cast<size_t>(k)];
+    };
+    const int64_t total = at(o.stride, 1) * (x.dim(k + 2) - 1) + at(o.output_pad, 0) +
+                          (w.dim(k + 2) - 1) * at(o.dilation, 1) + 1 - shape[static_cast<size_t>(k)];
+    if (total < 0)
+      return void(c.Fail(
+          absl::StrCat("extent ", shape[static_cast<size_t>(k)], " of the result is larger than without padding")));
     const int64_t half = total / 2;
     o.pad[static_cast<size_t>(k)] = mode == AutoPad::kSameUpper ? half : total - half;
     o.pad[static_cast<size_t>(k + n)] = total - o.pad[static_cast<size_t>(k)];
@@ -80,15 +85,18 @@ void ConvTransposeOp(Call& c) {
   Ints shape = c.ints("output_shape", Ints());
   if (!c.ok()) return;
   const auto n = static_cast<size_t>(std::max(x.rank() - 2, 0));
-  if (x.rank() < 3 || w.rank() != x.rank()) return void(c.Fail(absl::StrCat("operands are ", ToString(x.type()), " and ", ToString(w.type()))));
+  if (x.rank() < 3 || w.rank() != x.rank())
+    return void(c.Fail(absl::StrCat("operands are ", ToString(x.type()), " and ", ToString(w.type()))));
   for (const Ints* list : {&o.stride, &o.dilation, &o.output_pad}) {
-    if (!list->empty() && list->size() != n) return void(c.Fail(absl::StrCat("an attribute has ", list->size(), " numbers for ", n, " spatial axes")));
+    if (!list->empty() && list->size() != n)
+      return void(c.Fail(absl::StrCat("an attribute has ", list->size(), " numbers for ", n, " spatial axes")));
   }
   if (shape.size() == n + 2) shape.erase(shape.begin(), shape.begin() + 2);
   if (!shape.empty() && shape.size() != n) return void(c.Fail("output_shape has not the rank of the spatial axes"));
   if (mode == AutoPad::kValid) o.pad = {};
   if (shape.empty() && (mode == AutoPad::kSameUpper || mode == AutoPad::kSameLower)) {
-    for (size_t k = 0; k < n; ++k) shape.push_back(x.dim(static_cast<int>(k) + 2) * (o.stride.empty() ? 1 : o.stride[k]));
+    for (size_t k = 0; k < n; ++k)
+      shape.push_back(x.dim(static_cast<int>(k) + 2) * (o.stride.empty() ? 1 : o.stride[k]));
   }
   if (!shape.empty()) PadTo(c, x, w, shape, mode, o);
   if (!c.ok()) return;

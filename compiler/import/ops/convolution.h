@@ -5,8 +5,9 @@
 
 namespace agc::onnx {
 
-AutoPad AutoPadOf(Call& c);                                // auto_pad
-ConvOptions ConvOptionsOf(Call& c, Value x, Value w);      // all of Conv's attributes; x [n,c,spatial...], w [o,c,kernel...]
-Value AddPerChannel(Value y, Value bias);                  // bias [c] to y [n,c,...]
+AutoPad AutoPadOf(Call& c);  // auto_pad
+ConvOptions ConvOptionsOf(Call& c, Value x,
+                          Value w);        // all of Conv's attributes; x [n,c,spatial...], w [o,c,kernel...]
+Value AddPerChannel(Value y, Value bias);  // bias [c] to y [n,c,...]
 
 }  // namespace agc::onnx

@@ -16,7 +16,8 @@ constexpr int64_t kMostElements = int64_t{1} << 31;
 void ConstantOp(Call& c) {
   if (c.has_attr("sparse_value")) return void(c.Fail("sparse_value: sparse tensors are not supported, make it dense"));
   if (c.has_attr("value_string") || c.has_attr("value_strings")) return void(c.Fail("strings are not supported"));
-  if (const AttributeProto* a = c.attr("value", AttributeProto::kTensor); a != nullptr) return c.out(c.Tensor(a->tensors[0]));
+  if (const AttributeProto* a = c.attr("value", AttributeProto::kTensor); a != nullptr)
+    return c.out(c.Tensor(a->tensors[0]));
   HostTensor t;
   if (c.has_attr("value_int")) {
     t = HostTensor::Zeros({DType::kI64, {}});

@@ -17,7 +17,8 @@ void Unary(Call& c) {
   c.out(f(c.in(0), Loc{}));
 }
 
-// Before opset 7 the second operand was aligned by attributes: with axis, its axes are those of the first from there on.
+// Before opset 7 the second operand was aligned by attributes: with axis, its axes are those of the first from there
+// on.
 Value OldBroadcast(Call& c, Value a, Value b) {
   c.ignore("consumed_inputs");
   const bool broadcast = c.flag("broadcast", false);
@@ -71,7 +72,9 @@ void Pow(Call& c) {
   Value y = c.in(1);
   if (c.opset() < 7) y = OldBroadcast(c, x, y);
   if (!IsFloat(x.dtype()) || !IsFloat(y.dtype())) {
-    const DType wide = IsFloat(x.dtype()) && x.dtype() != DType::kF16 ? x.dtype() : IsFloat(y.dtype()) ? y.dtype() : DType::kF64;
+    const DType wide = IsFloat(x.dtype()) && x.dtype() != DType::kF16 ? x.dtype()
+                       : IsFloat(y.dtype())                           ? y.dtype()
+                                                                      : DType::kF64;
     if (x.dtype() == y.dtype()) return c.out(agc::Pow(x, y));
     if (IsFloat(x.dtype())) return c.out(agc::Pow(x, CastTo(y, x.dtype())));
     return c.out(CastTo(agc::Pow(CastTo(x, wide), CastTo(y, wide)), x.dtype()));
@@ -107,7 +110,10 @@ void Clip(Call& c) {
   if (c.opset() < 11) {
     const double lo = c.number("min", -std::numeric_limits<double>::infinity());
     const double hi = c.number("max", std::numeric_limits<double>::infinity());
-    return c.out(std::isinf(lo) && std::isinf(hi) ? x : std::isinf(hi) ? ClampMin(x, lo) : std::isinf(lo) ? ClampMax(x, hi) : Clamp(x, lo, hi));
+    return c.out(std::isinf(lo) && std::isinf(hi) ? x
+                 : std::isinf(hi)                 ? ClampMin(x, lo)
+                 : std::isinf(lo)                 ? ClampMax(x, hi)
+                                                  : Clamp(x, lo, hi));
   }
   const Value lo = c.opt(1), hi = c.opt(2);
   if (lo.valid()) x = Maximum(x, Reshape(lo, {}));
@@ -118,7 +124,8 @@ void Clip(Call& c) {
 DType OldTypeName(Call& c, const std::string& name) {
   for (int64_t t = 1; t <= kBfloat16; ++t) {
     std::string upper = DataTypeName(t);
-    std::transform(upper.begin(), upper.end(), upper.begin(), [](char x) { return static_cast<char>(std::toupper(x)); });
+    std::transform(upper.begin(), upper.end(), upper.begin(),
+                   [](char x) { return static_cast<char>(std::toupper(x)); });
     const absl::StatusOr<DType> dtype = DTypeOf(t);
     if (upper == name && dtype.ok()) return *dtype;
   }

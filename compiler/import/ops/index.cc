@@ -7,12 +7,14 @@
 #include "compiler/import/ops/tables.h"
 #include "ir/build.h"
 #include "ir/build_index.h"
+#include "ir/build_math.h"
 #include "ir/build_shape.h"
 
 namespace agc::onnx {
 namespace {
 
-constexpr ScatterMode kModes[] = {ScatterMode::kSet, ScatterMode::kAdd, ScatterMode::kMul, ScatterMode::kMin, ScatterMode::kMax};
+constexpr ScatterMode kModes[] = {ScatterMode::kSet, ScatterMode::kAdd, ScatterMode::kMul, ScatterMode::kMin,
+                                  ScatterMode::kMax};
 
 ScatterMode ModeOf(Call& c) { return kModes[c.choice("reduction", {"none", "add", "mul", "min", "max"}, "none")]; }
 
@@ -110,7 +112,8 @@ void UniqueOp(Call& c) {
   int64_t axis = flat ? 0 : c.integer("axis");
   if (!c.ok()) return;
   axis += axis < 0 ? x.type.rank() : 0;
-  if (!flat && (axis < 0 || axis >= x.type.rank())) return void(c.Fail(absl::StrCat("axis ", axis, " of rank ", x.type.rank())));
+  if (!flat && (axis < 0 || axis >= x.type.rank()))
+    return void(c.Fail(absl::StrCat("axis ", axis, " of rank ", x.type.rank())));
   Slices s{x, 1, x.type.elements(), 1};
   if (!flat) {
     s.n = x.type.dims[static_cast<size_t>(axis)];
@@ -170,8 +173,8 @@ void NonMaxSuppression(Call& c) {
   const bool cut = c.has(4);
   const double least = cut ? c.number(4, "score_threshold") : 0;
   if (!c.ok()) return;
-  if (boxes.type.rank() != 3 || scores.type.rank() != 3 || boxes.type.dims[2] != 4 || boxes.type.dims[0] != scores.type.dims[0] ||
-      boxes.type.dims[1] != scores.type.dims[2]) {
+  if (boxes.type.rank() != 3 || scores.type.rank() != 3 || boxes.type.dims[2] != 4 ||
+      boxes.type.dims[0] != scores.type.dims[0] || boxes.type.dims[1] != scores.type.dims[2]) {
     return void(c.Fail(absl::StrCat("boxes are ", ToString(boxes.type), ", scores ", ToString(scores.type))));
   }
   const int64_t batches = scores.type.dims[0], classes = scores.type.dims[1], n = scores.type.dims[2];
@@ -188,7 +191,8 @@ void NonMaxSuppression(Call& c) {
       for (const int64_t i : order) {
         if (static_cast<int64_t>(kept.size()) >= most) break;
         const Box box = BoxAt(boxes, b * n + i, center);
-        const bool covered = std::any_of(kept.begin(), kept.end(), [&](int64_t j) { return Overlap(box, BoxAt(boxes, b * n + j, center)) > limit; });
+        const bool covered = std::any_of(
+            kept.begin(), kept.end(), [&](int64_t j) { return Overlap(box, BoxAt(boxes, b * n + j, center)) > limit; });
         if (!covered) kept.push_back(i);
       }
       for (const int64_t i : kept) rows.insert(rows.end(), {b, k, i});
@@ -208,9 +212,11 @@ void TensorScatter(Call& c) {
   if (!c.ok()) return;
   axis += axis < 0 ? past.rank() : 0;
   if (axis < 1 || axis >= past.rank() || update.rank() != past.rank()) {
-    return void(c.Fail(absl::StrCat("axis ", axis, " of ", ToString(past.type()), " updated by ", ToString(update.type()))));
+    return void(
+        c.Fail(absl::StrCat("axis ", axis, " of ", ToString(past.type()), " updated by ", ToString(update.type()))));
   }
-  const int64_t batch = past.dim(0), steps = update.dim(static_cast<int>(axis)), room = past.dim(static_cast<int>(axis));
+  const int64_t batch = past.dim(0), steps = update.dim(static_cast<int>(axis)),
+                room = past.dim(static_cast<int>(axis));
   Value at = Iota(c.builder(), DType::kI64, {batch, steps}, 1);
   if (start.valid()) at = Add(at, Broadcast(Reshape(CastTo(start, DType::kI64), {batch, 1}), {batch, steps}));
   if (circular == 1) at = Mod(at, ScalarLike(at, static_cast<double>(room), Loc{}));

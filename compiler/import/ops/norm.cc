@@ -24,7 +24,8 @@ void BatchNormalization(Call& c) {
     train = !c.flag("is_test", false);
     if (train && !c.wants(1)) train = false;  // files of that time leave is_test out
   }
-  if (c.opset() < 9 && !c.flag("spatial", true)) return void(c.Fail("spatial = 0: statistics per element are not supported"));
+  if (c.opset() < 9 && !c.flag("spatial", true))
+    return void(c.Fail("spatial = 0: statistics per element are not supported"));
   if (c.opset() < 14 && c.wants(1)) return void(c.Fail("statistics as results: that needs training_mode of opset 14"));
   if (!c.ok()) return;
   if (!train) return c.out(BatchNorm(x, mean, variance, scale, shift, epsilon));
@@ -49,7 +50,8 @@ void GroupNormalization(Call& c) {
   const double epsilon = c.number("epsilon", 1e-5);
   c.ignore("stash_type");  // statistics are never kept in less than f32
   if (!c.ok()) return;
-  if (groups < 1 || x.dim(1) % groups != 0) return void(c.Fail(absl::StrCat(groups, " groups of ", x.dim(1), " channels")));
+  if (groups < 1 || x.dim(1) % groups != 0)
+    return void(c.Fail(absl::StrCat(groups, " groups of ", x.dim(1), " channels")));
   if (c.opset() < 21) {
     scale = RepeatInterleave(scale, x.dim(1) / groups, 0);
     shift = RepeatInterleave(shift, x.dim(1) / groups, 0);
@@ -110,7 +112,10 @@ void RmsNormalization(Call& c) {
 }
 
 void LrnOp(Call& c) {
-  const LrnOptions o{.size = c.integer("size"), .alpha = c.number("alpha", 1e-4), .beta = c.number("beta", 0.75), .bias = c.number("bias", 1)};
+  const LrnOptions o{.size = c.integer("size"),
+                     .alpha = c.number("alpha", 1e-4),
+                     .beta = c.number("beta", 0.75),
+                     .bias = c.number("bias", 1)};
   c.out(Lrn(c.in(0), o));
 }
 

@@ -42,7 +42,8 @@ Value Beside(Call& c, Value p, Value x, int64_t axis, int64_t block) {
     return Reshape(p, shape);
   }
   if (p.rank() != x.rank() || block < 1) {
-    return c.Fail(absl::StrCat("scale is ", ToString(p.type()), " for ", ToString(x.type()), " and block_size ", block));
+    return c.Fail(
+        absl::StrCat("scale is ", ToString(p.type()), " for ", ToString(x.type()), " and block_size ", block));
   }
   const Value all = RepeatInterleave(p, block, k);
   Ints start(static_cast<size_t>(x.rank()), 0), limit(all.dims().begin(), all.dims().end()), one(start.size(), 1);
@@ -61,7 +62,9 @@ void QuantizeLinear(Call& c) {
   const int64_t axis = c.integer("axis", 1), block = c.integer("block_size", 0);
   c.ignore("saturate");  // of 8-bit floats
   const DType dtype = TypeOfQuantised(c, zero);
-  const DType precision = c.has_attr("precision") && c.integer("precision") != 0 ? c.dtype("precision") : IsFloat(scale.dtype()) ? scale.dtype() : DType::kF32;
+  const DType precision = c.has_attr("precision") && c.integer("precision") != 0 ? c.dtype("precision")
+                          : IsFloat(scale.dtype())                               ? scale.dtype()
+                                                                                 : DType::kF32;
   if (!c.ok()) return;
   const Value wide = CastTo(x, precision == DType::kF16 || precision == DType::kBF16 ? DType::kF32 : precision);
   c.out(Quantise(wide, Beside(c, zero, x, axis, block), Beside(c, scale, x, axis, block), dtype));
@@ -70,7 +73,8 @@ void QuantizeLinear(Call& c) {
 void DequantizeLinear(Call& c) {
   const Value q = c.in(0), scale = c.in(1), zero = c.opt(2);
   const int64_t axis = c.integer("axis", 1), block = c.integer("block_size", 0);
-  const DType dtype = c.has_attr("output_dtype") && c.integer("output_dtype") != 0 ? c.dtype("output_dtype") : scale.dtype();
+  const DType dtype =
+      c.has_attr("output_dtype") && c.integer("output_dtype") != 0 ? c.dtype("output_dtype") : scale.dtype();
   if (!c.ok()) return;
   c.out(CastTo(Dequantise(q, Beside(c, zero, q, axis, block), Beside(c, scale, q, axis, block)), dtype));
 }
@@ -131,7 +135,8 @@ void QLinearMatMul(Call& c) {
   const Value y_scale = c.in(6), y_zero = c.in(7);
   if (!c.ok()) return;
   const Value sum = Matmul(Centred(a, PerRow(a_zero)), Centred(b, b_zero));
-  const Value scale = DivOf(Mul(CastTo(PerRow(a_scale), DType::kF32), CastTo(b_scale, DType::kF32)), CastTo(y_scale, DType::kF32));
+  const Value scale =
+      DivOf(Mul(CastTo(PerRow(a_scale), DType::kF32), CastTo(b_scale, DType::kF32)), CastTo(y_scale, DType::kF32));
   const Value y = Round(Mul(CastTo(sum, DType::kF32), scale));
   c.out(CastTo(Add(y, CastTo(y_zero, DType::kF32)), y_zero.dtype()));
 }

@@ -50,7 +50,8 @@ void RnnOp(Call& c) {
   const Value x = c.in(0), w = c.in(1), r = c.in(2);
   RecurrentOptions o = OptionsOf(c);
   o.relu = c.has_attr("activations") && HasActivations(c, {"Relu"});
-  if (!o.relu && !HasActivations(c, {"Tanh"})) return void(c.Fail("attribute activations: only Tanh and Relu are supported"));
+  if (!o.relu && !HasActivations(c, {"Tanh"}))
+    return void(c.Fail("attribute activations: only Tanh and Relu are supported"));
   Give(c, Rnn(x, w, r, o));
 }
 
@@ -58,7 +59,8 @@ void GruOp(Call& c) {
   const Value x = c.in(0), w = c.in(1), r = c.in(2);
   RecurrentOptions o = OptionsOf(c);
   o.linear_before_reset = c.flag("linear_before_reset", false);
-  if (!HasActivations(c, {"Sigmoid", "Tanh"})) return void(c.Fail("attribute activations: only Sigmoid, Tanh is supported"));
+  if (!HasActivations(c, {"Sigmoid", "Tanh"}))
+    return void(c.Fail("attribute activations: only Sigmoid, Tanh is supported"));
   Give(c, Gru(x, w, r, o));
 }
 

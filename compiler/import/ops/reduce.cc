@@ -85,12 +85,15 @@ void Gemm(Call& c) {
   if (c.opset() < 7) c.ignore("broadcast");
   if (!c.ok()) return;
   if (a.rank() != 2 || b.rank() != 2) {
-    return void(c.Fail(absl::StrCat("operands are ", ToString(a.type()), " and ", ToString(b.type()), ", expected matrices")));
+    return void(
+        c.Fail(absl::StrCat("operands are ", ToString(a.type()), " and ", ToString(b.type()), ", expected matrices")));
   }
   Value y = Matmul(a, b);
   if (alpha != 1) y = IsFloat(y.dtype()) ? y * alpha : CastTo(CastTo(y, DType::kF64) * alpha, y.dtype());
   if (!bias.valid() || beta == 0) return c.out(y);
-  const Value scaled = beta == 1 ? bias : IsFloat(bias.dtype()) ? bias * beta : CastTo(CastTo(bias, DType::kF64) * beta, bias.dtype());
+  const Value scaled = beta == 1               ? bias
+                       : IsFloat(bias.dtype()) ? bias * beta
+                                               : CastTo(CastTo(bias, DType::kF64) * beta, bias.dtype());
   c.out(Add(y, scaled));
 }
 
@@ -104,7 +107,8 @@ void Det(Call& c) {
   const Value x = c.in(0);
   if (!c.ok()) return;
   const int64_t n = x.dim(-1), rank = x.rank();
-  if (rank < 2 || x.dim(-2) != n) return void(c.Fail(absl::StrCat("operand is ", ToString(x.type()), ", expected square matrices")));
+  if (rank < 2 || x.dim(-2) != n)
+    return void(c.Fail(absl::StrCat("operand is ", ToString(x.type()), ", expected square matrices")));
   if (n > 64) return void(c.Fail(absl::StrCat("matrices of ", n, " rows; up to 64 are supported")));
   Ints batch(x.dims().begin(), x.dims().end() - 2);
   int64_t count = 1;
@@ -112,7 +116,8 @@ void Det(Call& c) {
   Value m = Reshape(x, {count, n, n});
   Value det = Full(c.builder(), {x.dtype(), {count}}, 1);
   const auto part = [](Value v, int axis, int64_t from, int64_t to) {
-    Ints start(static_cast<size_t>(v.rank()), 0), limit(v.dims().begin(), v.dims().end()), one(static_cast<size_t>(v.rank()), 1);
+    Ints start(static_cast<size_t>(v.rank()), 0), limit(v.dims().begin(), v.dims().end()),
+        one(static_cast<size_t>(v.rank()), 1);
     start[axis] = from;
     limit[axis] = to;
     return Slice(v, start, limit, one);
@@ -133,8 +138,11 @@ void Det(Call& c) {
     det = Mul(det, Where(swapped, Neg(p), p));
     if (k == 1) break;
     const Value zero_pivot = Equal(p, FullLike(p, 0));
-    const Value factor = DivOf(part(part(m, 1, 1, k), 2, 0, 1), Broadcast(Reshape(Where(zero_pivot, FullLike(p, 1), p), {count, 1, 1}), {count, k - 1, 1}));
-    m = Sub(part(part(m, 1, 1, k), 2, 1, k), Mul(Broadcast(factor, {count, k - 1, k - 1}), Broadcast(part(part(m, 1, 0, 1), 2, 1, k), {count, k - 1, k - 1})));
+    const Value factor =
+        DivOf(part(part(m, 1, 1, k), 2, 0, 1),
+              Broadcast(Reshape(Where(zero_pivot, FullLike(p, 1), p), {count, 1, 1}), {count, k - 1, 1}));
+    m = Sub(part(part(m, 1, 1, k), 2, 1, k), Mul(Broadcast(factor, {count, k - 1, k - 1}),
+                                                 Broadcast(part(part(m, 1, 0, 1), 2, 1, k), {count, k - 1, k - 1})));
   }
   c.out(Reshape(det, batch));
 }

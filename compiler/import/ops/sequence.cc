@@ -85,7 +85,8 @@ void SplitToSequence(Call& c) {
     for (int64_t left = n; left > 0; left -= each) sizes.push_back(std::min(each, left));
   }
   std::vector<Item> items;
-  for (const Value& part : Split(x, sizes, axis)) items.push_back(Item::Of(given || keep ? part : Squeeze(part, {axis})));
+  for (const Value& part : Split(x, sizes, axis))
+    items.push_back(Item::Of(given || keep ? part : Squeeze(part, {axis})));
   c.out_item(Sequence(std::move(items)));
 }
 
@@ -111,7 +112,8 @@ void SequenceMap(Call& c) {
   for (size_t i = 0; i < first.size(); ++i) {
     std::vector<Item> inputs;
     for (const Item& o : operands) {
-      if (o.kind == Item::kSequence && o.items.size() != first.size()) return void(c.Fail("sequences of different lengths"));
+      if (o.kind == Item::kSequence && o.items.size() != first.size())
+        return void(c.Fail("sequences of different lengths"));
       inputs.push_back(o.kind == Item::kSequence ? o.items[i] : o);
     }
     const std::vector<Item> one = c.Body(body->graphs[0], std::move(inputs));

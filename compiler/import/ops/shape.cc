@@ -222,7 +222,8 @@ void CenterCropPad(Call& c) {
   for (int64_t k = 0; k < x.rank(); ++k) every.push_back(k);
   const Ints axes = Positive(c, c.ints("axes", every), x.rank());
   if (!c.ok()) return;
-  if (axes.size() != shape.size()) return void(c.Fail(absl::StrCat(shape.size(), " extents for ", axes.size(), " axes")));
+  if (axes.size() != shape.size())
+    return void(c.Fail(absl::StrCat(shape.size(), " extents for ", axes.size(), " axes")));
   Ints low(static_cast<size_t>(x.rank()), 0), high = low;
   for (size_t k = 0; k < axes.size(); ++k) {
     const int64_t more = shape[k] - x.dim(static_cast<int>(axes[k]));

@@ -12,6 +12,7 @@ struct Family {
 };
 
 extern const absl::Span<const OpRow> kActivationOps;
+extern const absl::Span<const OpRow> kAttentionOps;
 extern const absl::Span<const OpRow> kControlOps;
 extern const absl::Span<const OpRow> kConvolutionOps;
 extern const absl::Span<const OpRow> kDataOps;
@@ -25,6 +26,7 @@ extern const absl::Span<const OpRow> kQuantisedOps;
 extern const absl::Span<const OpRow> kRandomOps;
 extern const absl::Span<const OpRow> kRecurrentOps;
 extern const absl::Span<const OpRow> kReduceOps;
+extern const absl::Span<const OpRow> kResizeOps;
 extern const absl::Span<const OpRow> kSequenceOps;
 extern const absl::Span<const OpRow> kShapeOps;
 extern const absl::Span<const OpRow> kSignalOps;
