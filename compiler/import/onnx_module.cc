@@ -149,12 +149,17 @@ void DropUnused(Program& program, std::vector<Weight>& weights) {
   std::vector<bool> keep(graph.ops.size(), false);
   for (const GraphParam& p : graph.params) keep[p.op.index] = true;
   for (const Output& out : graph.outputs) keep[out.value.index] = true;
+  for (const struct Update& update : graph.updates) keep[update.value.index] = true;
   for (size_t i = graph.ops.size(); i-- > 0;) {
     for (const OpId operand : graph.ops[i].operands) keep[operand.index] = keep[operand.index] || keep[i];
   }
   Erase(graph, keep);
   Canonicalize(graph, program);
-  std::erase_if(program.states, [&](const StateDef& s) { return !graph.FindState(s.name).valid(); });
+  const auto is_updated = [&](const StateDef& s) {
+    return std::any_of(graph.updates.begin(), graph.updates.end(),
+                       [&](const struct Update& u) { return u.state == s.name; });
+  };
+  std::erase_if(program.states, [&](const StateDef& s) { return !graph.FindState(s.name).valid() && !is_updated(s); });
   std::erase_if(weights, [&](const Weight& w) { return program.FindState(w.name) == nullptr; });
 }
 

@@ -8,7 +8,7 @@
 namespace agc {
 
 absl::StatusOr<rt::Bundle> WithWeights(rt::Bundle bundle, const std::vector<Weight>& weights) {
-  if (weights.empty()) return bundle;
+  if (bundle.states.empty()) return bundle;
   bundle.state_values.assign(bundle.state_bytes, 0);
   for (const Weight& w : weights) {
     const auto state = std::find_if(bundle.states.begin(), bundle.states.end(),

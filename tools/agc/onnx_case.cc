@@ -20,12 +20,15 @@ namespace {
 
 using TensorList = std::vector<HostTensor>;  // one for a tensor, more or fewer for sequences and optionals
 
-absl::StatusOr<TensorList> ReadValue(const std::string& path, onnx::TypeProto::Kind kind) {
+// Test data made with numpy, which has no bfloat16, has its bits as uint16.
+absl::StatusOr<TensorList> ReadValue(const std::string& path, const onnx::TypeProto& type) {
   AGC_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
-  AGC_ASSIGN_OR_RETURN(const std::vector<onnx::TensorProto> protos, onnx::ReadTensors(file, path, kind));
+  AGC_ASSIGN_OR_RETURN(std::vector<onnx::TensorProto> protos, onnx::ReadTensors(file, path, type.kind));
   onnx::ExternalFiles none("");
   TensorList list;
-  for (const onnx::TensorProto& proto : protos) {
+  for (onnx::TensorProto& proto : protos) {
+    const bool bits = proto.data_type == onnx::kUint16 && type.data_type == onnx::kBfloat16;
+    if (bits) proto.data_type = onnx::kBfloat16;
     const absl::StatusOr<onnx::TensorView> view = onnx::ViewOf(proto, none);
     if (!view.ok()) return absl::Status(view.status().code(), absl::StrCat(path, ": ", view.status().message()));
     list.push_back(view->ToHost());
@@ -41,7 +44,7 @@ absl::StatusOr<std::vector<std::pair<std::string, TensorList>>> ReadValues(const
   for (size_t k = 0; k < infos.size(); ++k) {
     const std::string path = absl::StrCat(directory, "/", prefix, "_", k, ".pb");
     if (!std::filesystem::exists(path)) continue;
-    AGC_ASSIGN_OR_RETURN(TensorList list, ReadValue(path, infos[k].type.kind));
+    AGC_ASSIGN_OR_RETURN(TensorList list, ReadValue(path, infos[k].type));
     values.emplace_back(infos[k].name, std::move(list));
   }
   return values;

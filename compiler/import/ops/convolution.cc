@@ -54,7 +54,7 @@ void ConvOp(Call& c) {
 }
 
 // What is cut off the result, from the extents it has to have.
-void PadTo(Call& c, Value x, Value w, const Ints& shape, AutoPad mode, ConvTransposeOptions& o) {
+void PadTo(Value x, Value w, const Ints& shape, AutoPad mode, ConvTransposeOptions& o) {
   const int n = x.rank() - 2;
   o.pad.assign(static_cast<size_t>(2 * n), 0);
   for (int k = 0; k < n; ++k) {
@@ -63,9 +63,11 @@ void PadTo(Call& c, Value x, Value w, const Ints& shape, AutoPad mode, ConvTrans
     };
     const int64_t total = at(o.stride, 1) * (x.dim(k + 2) - 1) + at(o.output_pad, 0) +
                           (w.dim(k + 2) - 1) * at(o.dilation, 1) + 1 - shape[static_cast<size_t>(k)];
-    if (total < 0)
-      return void(c.Fail(
-          absl::StrCat("extent ", shape[static_cast<size_t>(k)], " of the result is larger than without padding")));
+    if (total < 0) {  // elements that no input reaches
+      o.output_pad.resize(static_cast<size_t>(n), 0);
+      o.output_pad[static_cast<size_t>(k)] -= total;
+      continue;
+    }
     const int64_t half = total / 2;
     o.pad[static_cast<size_t>(k)] = mode == AutoPad::kSameUpper ? half : total - half;
     o.pad[static_cast<size_t>(k + n)] = total - o.pad[static_cast<size_t>(k)];
@@ -98,7 +100,7 @@ void ConvTransposeOp(Call& c) {
     for (size_t k = 0; k < n; ++k)
       shape.push_back(x.dim(static_cast<int>(k) + 2) * (o.stride.empty() ? 1 : o.stride[k]));
   }
-  if (!shape.empty()) PadTo(c, x, w, shape, mode, o);
+  if (!shape.empty()) PadTo(x, w, shape, mode, o);
   if (!c.ok()) return;
   const Value y = ConvTranspose(x, w, o);
   c.out(bias.valid() ? AddPerChannel(y, bias) : y);

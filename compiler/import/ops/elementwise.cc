@@ -66,19 +66,26 @@ void Div(Call& c) {
   c.out(DivOf(Sub(a, Rem(a, b)), b));
 }
 
+// By squaring, for exponents from 0 to 63.
+Value IntegerPower(Value x, Value exponent) {
+  exponent = CastTo(exponent, x.dtype());
+  Value y = Add(FullLike(exponent, 0), FullLike(x, 1));
+  for (int bit = 0; bit < 6; ++bit) {
+    const Value set = BitAnd(ShiftRight(exponent, ScalarLike(exponent, bit, Loc{})), ScalarLike(exponent, 1, Loc{}));
+    y = Where(NotEqual(set, ScalarLike(set, 0, Loc{})), Mul(y, x), y);
+    x = Mul(x, x);
+  }
+  return y;
+}
+
 // The type of the base, whatever the exponent has.
 void Pow(Call& c) {
   const Value x = c.in(0);
   Value y = c.in(1);
   if (c.opset() < 7) y = OldBroadcast(c, x, y);
-  if (!IsFloat(x.dtype()) || !IsFloat(y.dtype())) {
-    const DType wide = IsFloat(x.dtype()) && x.dtype() != DType::kF16 ? x.dtype()
-                       : IsFloat(y.dtype())                           ? y.dtype()
-                                                                      : DType::kF64;
-    if (x.dtype() == y.dtype()) return c.out(agc::Pow(x, y));
-    if (IsFloat(x.dtype())) return c.out(agc::Pow(x, CastTo(y, x.dtype())));
-    return c.out(CastTo(agc::Pow(CastTo(x, wide), CastTo(y, wide)), x.dtype()));
-  }
+  if (!c.ok()) return;
+  if (!IsFloat(x.dtype()) && !IsFloat(y.dtype())) return c.out(IntegerPower(x, y));
+  if (!IsFloat(x.dtype())) return c.out(CastTo(agc::Pow(CastTo(x, y.dtype()), y), x.dtype()));
   c.out(agc::Pow(x, y.dtype() == x.dtype() ? y : CastTo(y, x.dtype())));
 }
 

@@ -144,7 +144,7 @@ void DropoutOp(Call& c) {
     if (c.opset() < 6) c.ignore("consumed_inputs");
   } else {
     if (c.has(1)) ratio = c.number(1, "ratio");
-    if (c.has(2)) train = c.integer(2, "training_mode") != 0;
+    if (c.has(2)) train = c.number(2, "training_mode") != 0;
   }
   c.ignore("seed");
   if (!c.ok()) return;

@@ -151,7 +151,11 @@ bool Native(Value x, const Plan& p, Value& y) {
   while (first < p.axes.size() && still(p.axes[first])) ++first;
   if (first == p.axes.size()) return y = x, true;
   const bool own = p.coordinate == kCrop || p.coordinate == kSymmetric || p.coordinate == kOldNearest;
-  const bool plain = !p.antialias && IsFloat(x.dtype()) && x.dtype() != DType::kF64;
+  const bool fraction =
+      p.by_scales && p.coordinate == kAlign && std::any_of(p.axes.begin(), p.axes.end(), [](const AxisResize& a) {
+        return a.scale * static_cast<double>(a.from) != static_cast<double>(a.to);
+      });
+  const bool plain = !fraction && !p.antialias && IsFloat(x.dtype()) && x.dtype() != DType::kF64;
   if (own || !plain || p.axes.size() - first > 3) return false;
   ResizeOptions o;
   o.mode = p.mode == kNearest  ? Interpolation::kNearest
