@@ -37,7 +37,8 @@ Importer::Importer(const Model& model, const ImportOptions& options, Builder& bu
       builder_(builder),
       weights_(weights),
       prefix_(std::move(prefix)),
-      files_(model.directory) {}
+      files_(model.directory),
+      file_(std::make_shared<const MappedFile>(model.file)) {}
 
 // ---------------------------------------------------------------- names and values
 
@@ -91,7 +92,7 @@ absl::StatusOr<Value> Importer::TensorValue(const TensorProto& t, const std::str
     for (int k = 1; builder_.program->FindState(unique) != nullptr; ++k) unique = absl::StrCat(prefix_, name, ".", k);
     const bool trainable = IsFloat(view.type.dtype);
     value = State(builder_, unique, view.type, {}, trainable, builder_.loc);
-    weights_.push_back({unique, view.type, view.bytes, view.owner != nullptr ? view.owner : nullptr});
+    weights_.push_back({unique, view.type, view.bytes, view.owner != nullptr ? view.owner : file_});
   }
   return tensors_[&t] = value;
 }

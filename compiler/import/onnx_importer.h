@@ -71,6 +71,7 @@ class Importer {
   std::vector<Weight>& weights_;
   std::string prefix_;
   ExternalFiles files_;
+  std::shared_ptr<const MappedFile> file_;  // the model's own: what weights lie in
   std::map<const TensorProto*, Value> tensors_ = {};
   std::map<uint32_t, Folding> folded_[2] = {};  // by op, for each FoldFrom
   std::set<std::string> baked_ = {};
