@@ -45,10 +45,11 @@ absl::StatusOr<Imported> Import(const Model& model, const ImportOptions& options
 absl::StatusOr<std::vector<Tensor>> Apply(Trace& trace, const Model& model, const std::map<std::string, Tensor>& inputs,
                                           std::vector<Weight>& weights, const std::string& prefix = "");
 
-// The operators that are read: "Conv", the first opset of each meaning, and the domain ("" for ai.onnx).
+// The operators that are read, from which opset of their domain ("" for ai.onnx) on, and what of them is refused.
 struct Operator {
   std::string domain = {}, name = {};
   int64_t since = 1;
+  std::string refused = {};  // empty: nothing
 };
 std::vector<Operator> Operators();  // sorted by domain and name
 inline constexpr int64_t kNewestOpset = 25;

@@ -33,6 +33,7 @@ absl::StatusOr<TensorType> TypeOfInput(const ValueInfo& info, const ImportOption
     };
     if (actual.dtype != *dtype || (info.type.has_shape && actual.dims.size() != info.type.dims.size())) return wrong();
     for (size_t k = 0; k < info.type.dims.size(); ++k) {
+      if (info.type.dims[k].value >= 0 && info.type.dims[k].value != actual.dims[k]) return wrong();
       if (!info.type.dims[k].name.empty()) dims.emplace(info.type.dims[k].name, actual.dims[k]);
     }
     return actual;
@@ -201,7 +202,8 @@ absl::StatusOr<std::vector<Tensor>> Apply(Trace& trace, const Model& model, cons
 std::vector<Operator> Operators() {
   std::vector<Operator> all;
   for (const Family& f : Families()) {
-    for (const OpRow& row : f.rows) all.push_back({std::string(f.domain), std::string(row.name), row.since});
+    for (const OpRow& row : f.rows)
+      all.push_back({std::string(f.domain), std::string(row.name), row.since, std::string(row.doc)});
   }
   std::sort(all.begin(), all.end(), [](const Operator& a, const Operator& b) {
     return std::tie(a.domain, a.name, a.since) < std::tie(b.domain, b.name, b.since);

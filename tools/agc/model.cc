@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "compiler/agc.h"
 #include "compiler/import/onnx.h"
+#include "compiler/import/safetensors.h"
 #include "ir/base/status.h"
 #include "ir/eval/npy.h"
 #include "ir/text/text.h"
@@ -55,9 +56,29 @@ absl::StatusOr<Model> ImportModel(const Flags& flags) {
   return model;
 }
 
-}  // namespace
+// The weights of a safetensors file take the place of the model's own.
+absl::Status TakeWeights(const Flags& flags, Model& model) {
+  if (!flags.Has("weights")) return absl::OkStatus();
+  if (model.is_bundle) return absl::InvalidArgumentError("--weights: a bundle has its values already");
+  std::map<std::string, std::string> names;
+  for (const auto& [from, to] : flags.Named("rename")) names[from] = to;
+  AGC_ASSIGN_OR_RETURN(const std::vector<Weight> weights, ReadSafetensors(flags.Text("weights"), names));
+  for (const StateDef& state : model.program.states) {
+    const auto same = [&](const Weight& w) { return w.name == state.name; };
+    const auto given = std::find_if(weights.begin(), weights.end(), same);
+    const auto own = std::find_if(model.weights.begin(), model.weights.end(), same);
+    if (given == weights.end() && own == model.weights.end() && state.trainable) {
+      return absl::InvalidArgumentError(absl::StrCat(flags.Text("weights"), " has no tensor for state @", state.name,
+                                                     " of ", ToString(state.type), "; --rename maps names"));
+    }
+    if (given == weights.end()) continue;
+    if (own != model.weights.end()) model.weights.erase(own);
+    model.weights.push_back(*given);
+  }
+  return absl::OkStatus();
+}
 
-absl::StatusOr<Model> ReadModel(const Flags& flags) {
+absl::StatusOr<Model> ReadFile(const Flags& flags) {
   const std::string& path = flags.operand();
   if (absl::EndsWith(path, ".onnx")) return ImportModel(flags);
   Model model{.path = path == "-" ? "<stdin>" : path};
@@ -78,12 +99,23 @@ absl::StatusOr<Model> ReadModel(const Flags& flags) {
   return model;
 }
 
+}  // namespace
+
+absl::StatusOr<Model> ReadModel(const Flags& flags) {
+  AGC_ASSIGN_OR_RETURN(Model model, ReadFile(flags));
+  AGC_RETURN_IF_ERROR(TakeWeights(flags, model));
+  return model;
+}
+
 std::vector<Option> ImportTable() {
-  return {{"dim", "NAME=N", "extent of a symbolic dimension of an ONNX model; INPUT.AXIS for one without a name"}};
+  return {{"dim", "NAME=N", "extent of a symbolic dimension of an ONNX model; INPUT.AXIS for one without a name"},
+          {"weights", "FILE", "values of the states, a safetensors file"},
+          {"rename", "NAME=STATE", "what a tensor of --weights is called in the model; NAME* and STATE* for heads"}};
 }
 
 absl::StatusOr<rt::Bundle> CompileModel(const Model& model, const Target& target, const CompileOptions& options) {
   AGC_ASSIGN_OR_RETURN(rt::Bundle bundle, CompileProgram(Clone(model.program), target, options));
+  if (model.weights.empty()) return bundle;
   return WithWeights(std::move(bundle), model.weights);
 }
 

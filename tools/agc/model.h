@@ -29,7 +29,7 @@ struct Model {
 };
 // The model that the flags name; --dim and the shapes of --input bind the dimensions of an ONNX model.
 absl::StatusOr<Model> ReadModel(const Flags& flags);
-// --dim.
+// --dim, --weights, --rename.
 std::vector<Option> ImportTable();
 // The bundle of a model that is none yet, with the values of its weights.
 absl::StatusOr<rt::Bundle> CompileModel(const Model& model, const Target& target, const CompileOptions& options);

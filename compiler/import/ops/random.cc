@@ -1,5 +1,6 @@
 #include "compiler/import/ops/random.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "compiler/import/ops/tables.h"
@@ -10,8 +11,23 @@
 namespace agc::onnx {
 
 namespace {
+
 constexpr absl::string_view kCounter = "random.run";
+
+// 32 bits of the seed: an integer of Dropout, a float elsewhere.
+int64_t SeedOf(Call& c) {
+  const auto& attrs = c.node().attrs;
+  const bool whole = std::any_of(attrs.begin(), attrs.end(), [](const AttributeProto& a) {
+    return a.name == "seed" && a.type == AttributeProto::kInt;
+  });
+  if (whole) return c.integer("seed", 0) & 0xffffffff;
+  const auto seed = static_cast<float>(c.number("seed", 0));
+  uint32_t bits = 0;
+  std::memcpy(&bits, &seed, sizeof(bits));
+  return bits;
 }
+
+}  // namespace
 
 // The seed attribute, or 0, folded with the number of the run; the results are other ones with every run, and the same
 // ones whenever a session starts.
@@ -20,10 +36,7 @@ Value RandomKey(Call& c) {
   const bool known = b.program->FindState(kCounter) != nullptr && b.graph->FindState(kCounter).valid();
   const Value run = State(b, kCounter, {DType::kI32, {}}, {}, false, b.loc);
   if (!known) Update(b, kCounter, run + 1.0, b.loc);
-  const auto seed = static_cast<float>(c.number("seed", 0));
-  uint32_t bits = 0;
-  std::memcpy(&bits, &seed, sizeof(bits));
-  const Value key = CastTo(c.Constant(DType::kI64, {static_cast<int64_t>(bits), 0}), DType::kU32);
+  const Value key = CastTo(c.Constant(DType::kI64, {SeedOf(c), 0}), DType::kU32);
   return FoldIn(key, run);
 }
 

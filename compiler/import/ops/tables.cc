@@ -6,11 +6,27 @@ constexpr absl::string_view kTraining = "ai.onnx.preview.training", kMicrosoft =
 
 absl::Span<const Family> Families() {
   static const Family families[] = {
-      {"", kActivationOps},  {"", kControlOps},   {"", kConvolutionOps},     {"", kDataOps},
-      {"", kElementwiseOps}, {"", kImageOps},     {"", kIndexOps},           {"", kLossOps},
-      {"", kNormOps},        {"", kQuantisedOps}, {"", kRandomOps},          {"", kRecurrentOps},
-      {"", kReduceOps},      {"", kResizeOps},    {"", kAttentionOps},       {"", kSequenceOps},
-      {"", kShapeOps},       {"", kSignalOps},    {kTraining, kTrainingOps}, {kMicrosoft, kMicrosoftOps},
+      {"", kActivationOps},
+      {"", kControlOps},
+      {"", kConvolutionOps},
+      {"", kDataOps},
+      {"", kElementwiseOps},
+      {"", kImageOps},
+      {"", kIndexOps},
+      {"", kLossOps},
+      {"", kNormOps},
+      {"", kQuantisedOps},
+      {"", kRandomOps},
+      {"", kRecurrentOps},
+      {"", kReduceOps},
+      {"", kResizeOps},
+      {"", kAttentionOps},
+      {"", kSequenceOps},
+      {"", kShapeOps},
+      {"", kSignalOps},
+      {"", kTextOps},
+      {kTraining, kTrainingOps},
+      {kMicrosoft, kMicrosoftOps},
   };
   return families;
 }

@@ -30,6 +30,7 @@ extern const absl::Span<const OpRow> kResizeOps;
 extern const absl::Span<const OpRow> kSequenceOps;
 extern const absl::Span<const OpRow> kShapeOps;
 extern const absl::Span<const OpRow> kSignalOps;
+extern const absl::Span<const OpRow> kTextOps;
 extern const absl::Span<const OpRow> kTrainingOps;
 
 absl::Span<const Family> Families();
