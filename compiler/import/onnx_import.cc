@@ -207,7 +207,7 @@ absl::Status Importer::Node(const NodeProto& node, size_t number, Scope& scope) 
   } else {
     Call call(*this, scope, node, version);
     row->build(call);
-    status = builder_.status();
+    status = builder_.errors.empty() ? absl::OkStatus() : builder_.errors[0];
     if (status.ok()) status = call.CheckAllRead();
     if (status.ok()) status = Bind(node, call.Results(), scope);
   }

@@ -149,7 +149,7 @@ void Det(Call& c) {
 
 // clang-format off
 constexpr OpRow kRows[] = {
-    {"ArgMax", 1, ArgExtreme<true>}, {"ArgMin", 1, ArgExtreme<false>}, {"CumProd", 23, Cumulative<CumProd>},
+    {"ArgMax", 1, ArgExtreme<true>}, {"ArgMin", 1, ArgExtreme<false>}, 
     {"CumSum", 11, Cumulative<CumSum>}, {"Det", 11, Det}, {"Einsum", 12, EinsumOp}, {"Gemm", 1, Gemm},
     {"MatMul", 1, MatMul}, {"ReduceL1", 1, Reduce<ReduceL1, 18>}, {"ReduceL2", 1, Reduce<ThroughFloat<ReduceL2>, 18>},
     {"ReduceLogSum", 1, Reduce<ThroughFloat<ReduceLogSum>, 18>}, {"ReduceLogSumExp", 1, Reduce<ThroughFloat<ReduceLogSumExp>, 18>},
