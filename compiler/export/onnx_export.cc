@@ -146,7 +146,7 @@ std::string Extreme(Call& c) {  // i64 in ONNX
 // Sorted by agc's name.
 // clang-format off
 constexpr Row kRows[] = {
-    {"abs", "Abs"}, {"acos", "Acos"}, {"acosh", "Acosh"}, {"add", "Add"}, {"arg_max", "", Extreme<"ArgMax">}, {"arg_min", "", Extreme<"ArgMin">},
+    {"abs", "Abs"}, {"acos", "Acos"}, {"acosh", "Acosh"}, {"add", "Add"}, {"argmax", "", Extreme<"ArgMax">}, {"argmin", "", Extreme<"ArgMin">},
     {"asin", "Asin"}, {"asinh", "Asinh"}, {"atan", "Atan"}, {"atanh", "Atanh"}, {"avg_pool1d", "", AvgPool}, {"avg_pool2d", "", AvgPool},
     {"avg_pool3d", "", AvgPool}, {"batch_matmul", "MatMul"}, {"bit_and", "BitwiseAnd"}, {"bit_not", "BitwiseNot"}, {"bit_or", "BitwiseOr"},
     {"bit_xor", "BitwiseXor"}, {"broadcast", "", Broadcast}, {"cast", "", Cast}, {"ceil", "Ceil"}, {"celu", "", WithFloat<"Celu", "alpha", "alpha">},
