@@ -65,7 +65,7 @@ absl::StatusOr<int> Run(const Flags& flags) {
     return absl::InvalidArgumentError(
         absl::StrCat("-o ", path, " is the module itself, which the bundle would replace"));
   }
-  AGC_RETURN_IF_ERROR(Bundle(std::move(content)).WriteFile(path));
+  AGC_RETURN_IF_ERROR(WriteBundleFile(path, content));
   return 0;
 }
 
