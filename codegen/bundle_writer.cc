@@ -14,17 +14,16 @@ using flatbuffers::Offset;
 // The builder and the segments collected so far.
 struct Writer {
   flatbuffers::FlatBufferBuilder fbb{1024};
-  std::vector<uint8_t> segments = {};
+  std::vector<BundlePieces::Segment> segments = {};  // counted from the first one's place
   std::map<std::vector<uint32_t>, fb::Segment> modules = {};
 };
 
 uint64_t AlignUp(uint64_t n) { return (n + rt::kBundleAlignment - 1) / rt::kBundleAlignment * rt::kBundleAlignment; }
 
 fb::Segment AddSegment(Writer& w, const void* data, size_t size) {
-  const size_t offset = AlignUp(w.segments.size());
-  w.segments.resize(offset);
-  const uint8_t* bytes = static_cast<const uint8_t*>(data);
-  w.segments.insert(w.segments.end(), bytes, bytes + size);
+  const uint64_t end = w.segments.empty() ? 0 : w.segments.back().at + w.segments.back().bytes.size();
+  const uint64_t offset = AlignUp(end);
+  w.segments.push_back({offset, {static_cast<const uint8_t*>(data), size}});
   return fb::Segment(offset, size);
 }
 
@@ -114,7 +113,7 @@ Offset<fb::Variant> MakeVariant(Writer& w, const rt::Variant& v) {
 
 }  // namespace
 
-std::vector<uint8_t> WriteBundle(const rt::Bundle& bundle) {
+BundlePieces PiecesOf(const rt::Bundle& bundle) {
   Writer w;
   const auto name = w.fbb.CreateString(bundle.module_name);
   const auto states = Tables(w, bundle.states, MakeState);
@@ -131,11 +130,22 @@ std::vector<uint8_t> WriteBundle(const rt::Bundle& bundle) {
   header.manifest_bytes = w.fbb.GetSize();
   header.manifest_checksum = rt::Checksum(w.fbb.GetBufferPointer(), w.fbb.GetSize());
   const uint64_t segments_at = AlignUp(sizeof(header) + header.manifest_bytes);
-  header.file_bytes = segments_at + w.segments.size();
-  std::vector<uint8_t> bytes(header.file_bytes);
-  std::memcpy(bytes.data(), &header, sizeof(header));
-  std::memcpy(bytes.data() + sizeof(header), w.fbb.GetBufferPointer(), w.fbb.GetSize());
-  if (!w.segments.empty()) std::memcpy(bytes.data() + segments_at, w.segments.data(), w.segments.size());
+  header.file_bytes = segments_at + w.segments.back().at + w.segments.back().bytes.size();
+  BundlePieces pieces{
+      .head = std::vector<uint8_t>(segments_at), .segments = std::move(w.segments), .bytes = header.file_bytes};
+  std::memcpy(pieces.head.data(), &header, sizeof(header));
+  std::memcpy(pieces.head.data() + sizeof(header), w.fbb.GetBufferPointer(), w.fbb.GetSize());
+  for (BundlePieces::Segment& s : pieces.segments) s.at += segments_at;
+  return pieces;
+}
+
+std::vector<uint8_t> WriteBundle(const rt::Bundle& bundle) {
+  const BundlePieces pieces = PiecesOf(bundle);
+  std::vector<uint8_t> bytes(pieces.bytes);
+  std::memcpy(bytes.data(), pieces.head.data(), pieces.head.size());
+  for (const BundlePieces::Segment& s : pieces.segments) {
+    if (!s.bytes.empty()) std::memcpy(bytes.data() + s.at, s.bytes.data(), s.bytes.size());
+  }
   return bytes;
 }
 

@@ -59,6 +59,9 @@ class Bundle {
   std::vector<uint8_t> bytes_;
 };
 
+// Writes the file of a bundle without a second copy of what is in it.
+absl::Status WriteBundleFile(const std::string& path, const rt::Bundle& content);
+
 // Compiles for the device whose description is given. All independent errors of the traces come back in one status. The
 // buffer ABI is that of the options: bindings, which every load takes, unless they say otherwise.
 absl::StatusOr<Bundle> Compile(const Module& module, absl::string_view target, CompileOptions options = {});

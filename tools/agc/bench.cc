@@ -28,7 +28,7 @@ Usage BenchUsage() {
   return {
       .command = "bench",
       .summary = "times an entry on a Vulkan device: a step, its kernels, and the share of the copy rate they reach",
-      .operand = "MODEL.agir|MODEL.agb",
+      .operand = "MODEL.agir|MODEL.agb|MODEL.onnx",
       .options = Join({ValueTable(),
                        {{"steps", "N", "steps of a block; default: so many that a block takes 50 ms"},
                         {"blocks", "N", "blocks that are timed after a first one that is not; default 7"},
@@ -36,6 +36,7 @@ Usage BenchUsage() {
                         {"trusted", "", "load a bundle without bounds checks on buffers; allows addresses"},
                         {"json", "", "print the figures as JSON"}},
                        LimitTable(),
+                       ImportTable(),
                        DeviceTable(),
                        CompileTable()}),
       .example = "agc bench mlp.agir --entry infer --steps 100",
@@ -223,7 +224,7 @@ absl::StatusOr<double> CopyRate(const rt::Device& device, const Target& target, 
 }
 
 absl::StatusOr<int> Run(const Flags& flags) {
-  AGC_ASSIGN_OR_RETURN(Model model, ReadModel(flags.operand()));
+  AGC_ASSIGN_OR_RETURN(Model model, ReadModel(flags));
   const bool trusted = flags.Has("trusted") || !model.is_bundle;
   AGC_ASSIGN_OR_RETURN(const rt::Device device, OpenDevice(flags));
   AGC_ASSIGN_OR_RETURN(Subject subject, SubjectOf(std::move(model), device, flags));

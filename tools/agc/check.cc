@@ -1,4 +1,4 @@
-// agc check MODEL: one step on a device and in the evaluator, compared.
+// agc check MODEL: one step on a device and in the evaluator, compared; or test cases of ONNX.
 #include <cstdio>
 #include <optional>
 
@@ -11,6 +11,7 @@
 #include "tools/agc/compare.h"
 #include "tools/agc/json.h"
 #include "tools/agc/model.h"
+#include "tools/agc/onnx_case.h"
 #include "tools/agc/reference.h"
 #include "tools/agc/session.h"
 #include "tools/agc/subject.h"
@@ -23,9 +24,12 @@ Usage CheckUsage() {
   return {
       .command = "check",
       .summary = "runs one step of an entry on a Vulkan device and in the evaluator, and compares outputs and states",
-      .operand = "MODEL.agir|MODEL.agb",
+      .operand = "[MODEL.agir|MODEL.agb|MODEL.onnx]",
       .options = Join({ValueTable(),
-                       {{"expect", "NAME=V", "what an output or an updated state has to be"}},
+                       {{"expect", "NAME=V", "what an output or an updated state has to be"},
+                        {"data", "DIR", "an ONNX test case: DIR/input_0.pb, DIR/output_0.pb, ..."},
+                        {"cases", "FILE", "many of them, a line `MODEL DIR` each; prints a line of JSON for each"}},
+                       ImportTable(),
                        LimitTable(),
                        {{"trusted", "", "load a bundle without bounds checks on buffers; allows addresses"},
                         {"json", "", "print the comparisons as JSON"}},
@@ -35,7 +39,8 @@ Usage CheckUsage() {
       .details =
           "On both sides the states start from the same values: those of --state, else the bundle's, else "
           "init's as the evaluator\ncomputes it. Where the device differs, the first op that is off is "
-          "named. Exit code 0: equal, 1: different."};
+          "named. An ONNX model is compared with --data or --expect alone, where they are given. Exit code 0: equal, "
+          "1: different,\n2: refused."};
 }
 
 // A bundle may carry the text of another module; what is compared below is there on both sides.
@@ -152,10 +157,55 @@ Json ReportJson(const rt::Device& device, const Setting& setting, const std::vec
                        {"equal_with", Json::List(without)}});
 }
 
+// The standard's tests allow a relative error of 1e-3. Where sums cancel, an error in proportion to the largest element
+// is allowed too.
+Limits CaseLimits(const Flags& flags) {
+  return {.rtol = flags.Number("rtol", 1e-3), .atol = flags.Number("atol", 1e-7), .scale = 1e-6};
+}
+
+// An ONNX model with the test data of one folder.
+absl::StatusOr<int> CheckData(const rt::Device& device, const Flags& flags) {
+  AGC_ASSIGN_OR_RETURN(const CaseResult r, RunCase(device, flags.operand(), flags.Text("data"), CompileOptionsOf(flags),
+                                                   CaseLimits(flags)));
+  for (const std::string& name : r.baked) std::printf("baked      input %s\n", name.c_str());
+  for (const Difference& d : r.outputs) std::printf("%s\n", DifferenceText(d).c_str());
+  return r.equal() ? 0 : 1;
+}
+
+// The outputs of one step against --expect, without the evaluator.
+absl::StatusOr<int> CheckExpected(const rt::Device& device, const Model& model, const Flags& flags) {
+  AGC_ASSIGN_OR_RETURN(const Target target, ParseTarget(device.target()));
+  AGC_ASSIGN_OR_RETURN(rt::Bundle content, CompileModel(model, target, CompileOptionsOf(flags)));
+  const Bundle bundle(std::move(content));
+  AGC_ASSIGN_OR_RETURN(rt::Session session, LoadSession(device, bundle.bytes(), true));
+  AGC_ASSIGN_OR_RETURN(const rt::Entry* entry, EntryOf(session.entries(), flags.Text("entry")));
+  AGC_ASSIGN_OR_RETURN(const EntryValues given, GivenValues(flags, *entry, 1));
+  DeviceResult got;
+  AGC_ASSIGN_OR_RETURN(got.outputs, RunEntry(session, entry->name, 1, given));
+  AGC_ASSIGN_OR_RETURN(const Tensors expected, Expectations(flags, got));
+  bool equal = true;
+  for (const auto& [name, t] : expected) {
+    const Difference d = Compare(name, "expectation", *Find(got.outputs, name), t, LimitsOf(flags));
+    std::printf("%s\n", DifferenceText(d).c_str());
+    equal = equal && d.equal;
+  }
+  return equal ? 0 : 1;
+}
+
 absl::StatusOr<int> Run(const Flags& flags) {
-  AGC_ASSIGN_OR_RETURN(Model model, ReadModel(flags.operand()));
+  if (flags.operand().empty() != flags.Has("cases")) {
+    return absl::InvalidArgumentError(flags.Has("cases") ? "--cases names the models, give no other"
+                                                         : "a model is expected");
+  }
+  if (flags.Has("cases") || flags.Has("data")) {
+    AGC_ASSIGN_OR_RETURN(const rt::Device device, OpenDevice(flags));
+    if (flags.Has("data")) return CheckData(device, flags);
+    return RunCases(device, flags.Text("cases"), CompileOptionsOf(flags), CaseLimits(flags));
+  }
+  AGC_ASSIGN_OR_RETURN(Model model, ReadModel(flags));
   const bool trusted = flags.Has("trusted") || !model.is_bundle;
   AGC_ASSIGN_OR_RETURN(const rt::Device device, OpenDevice(flags));
+  if (model.imported && flags.Has("expect")) return CheckExpected(device, model, flags);
   AGC_ASSIGN_OR_RETURN(const Subject subject, SubjectOf(std::move(model), device, flags));
   AGC_ASSIGN_OR_RETURN(rt::Session session, LoadSession(device, Bundle(subject.bundle).bytes(), trusted));
   AGC_ASSIGN_OR_RETURN(const rt::Entry* entry, EntryOf(session.entries(), flags.Text("entry")));

@@ -28,6 +28,7 @@ int Compile(const std::vector<std::string>& args);
 int Devices(const std::vector<std::string>& args);
 int Dump(const std::vector<std::string>& args);
 int Eval(const std::vector<std::string>& args);
+int Export(const std::vector<std::string>& args);
 int Grad(const std::vector<std::string>& args);
 int Ops(const std::vector<std::string>& args);
 int Opt(const std::vector<std::string>& args);

@@ -51,6 +51,12 @@ Difference Compare(std::string name, std::string against, const HostTensor& got,
   Difference d{.name = std::move(name), .against = std::move(against), .type = want.type};
   Limits l = DefaultLimits(want.type.dtype);
   if (IsFloat(want.type.dtype)) l = {limits.rtol < 0 ? l.rtol : limits.rtol, limits.atol < 0 ? l.atol : limits.atol};
+  double largest = 0;
+  for (int64_t i = 0; limits.scale > 0 && i < want.type.elements(); ++i) {
+    const double size = std::abs(want.at(i).AsDouble());
+    if (std::isfinite(size)) largest = std::max(largest, size);
+  }
+  if (IsFloat(want.type.dtype)) l.atol += limits.scale * largest;
   double worst = -1;
   for (int64_t i = 0; i < want.type.elements(); ++i) {
     const Scalar a = got.at(i), b = want.at(i);

@@ -13,6 +13,7 @@ namespace agc::tool {
 
 struct Limits {
   double rtol = -1, atol = -1;  // negative: by dtype
+  double scale = 0;             // adds this share of the largest magnitude to atol
 };
 std::vector<Option> LimitTable();
 Limits LimitsOf(const Flags& flags);

@@ -1,4 +1,4 @@
-// agc compile MODEL.agir -o MODEL.agb: text to a bundle.
+// agc compile MODEL -o MODEL.agb: a module in text, or an ONNX model, to a bundle.
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
@@ -14,9 +14,13 @@ namespace {
 
 Usage CompileUsage() {
   return {.command = "compile",
-          .summary = "compiles a module in text to a bundle, which any Vulkan device runs that meets its requirements",
-          .operand = "MODEL.agir",
+          .summary =
+              "compiles a module in text or an ONNX model to a bundle, which any Vulkan device runs that meets its "
+              "requirements",
+          .operand = "MODEL.agir|MODEL.onnx",
           .options = Join({{{"o", "FILE", "the bundle; default: MODEL.agb beside the module"}},
+                           ImportTable(),
+                           {{"input", "NAME=FILE", "a value whose shape binds the dimensions of an ONNX model"}},
                            TargetTable(),
                            CompileTable(),
                            {{"strip", "", "leave GLSL and module text out of the bundle"},
@@ -35,7 +39,7 @@ absl::Status MakeDirectory(const std::string& dir) {
 }
 
 absl::StatusOr<int> Run(const Flags& flags) {
-  AGC_ASSIGN_OR_RETURN(Model model, ReadModel(flags.operand()));
+  AGC_ASSIGN_OR_RETURN(const Model model, ReadModel(flags));
   if (model.is_bundle) {
     return absl::InvalidArgumentError(absl::StrCat(model.path, " is a bundle, a module in text is expected"));
   }
@@ -50,7 +54,7 @@ absl::StatusOr<int> Run(const Flags& flags) {
   options.remarks = &remarks;
   if (!options.dump_dir.empty()) AGC_RETURN_IF_ERROR(MakeDirectory(options.dump_dir));
   AGC_ASSIGN_OR_RETURN(const Target target, TargetOf(flags));
-  AGC_ASSIGN_OR_RETURN(rt::Bundle content, CompileProgram(std::move(model.program), target, options));
+  AGC_ASSIGN_OR_RETURN(rt::Bundle content, CompileModel(model, target, options));
   for (size_t i = 0; flags.Has("explain") && i < remarks.size(); ++i) {
     std::fprintf(stderr, "remark: %s\n", remarks[i].c_str());
   }
@@ -61,7 +65,7 @@ absl::StatusOr<int> Run(const Flags& flags) {
     return absl::InvalidArgumentError(
         absl::StrCat("-o ", path, " is the module itself, which the bundle would replace"));
   }
-  AGC_RETURN_IF_ERROR(Bundle(std::move(content)).WriteFile(path));
+  AGC_RETURN_IF_ERROR(WriteBundleFile(path, content));
   return 0;
 }
 

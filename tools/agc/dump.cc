@@ -20,8 +20,8 @@ namespace {
 
 Usage DumpUsage() {
   return {.command = "dump",
-          .summary = "shows what is in a bundle, or what a module in text compiles to",
-          .operand = "MODEL.agb|MODEL.agir",
+          .summary = "shows what is in a bundle, or what a module in text or an ONNX model compiles to",
+          .operand = "MODEL.agb|MODEL.agir|MODEL.onnx",
           .options = Join({{{"ir", "", "the module in text"},
                             {"plan", "", "buffers and steps of every entry"},
                             {"memory", "", "arenas, bounds, and where temporaries lie"},
@@ -29,6 +29,8 @@ Usage DumpUsage() {
                             {"spirv", "[=KERNEL]", "the assembly of all kernels, or of one"},
                             {"kernel", "KERNEL", "one kernel as nest, schedule, loop tree, GLSL and SPIR-V"},
                             {"json", "", "entries, kernels and states for scripts"}},
+                           ImportTable(),
+                           {{"input", "NAME=FILE", "a value whose shape binds the dimensions of an ONNX model"}},
                            TargetTable(),
                            CompileTable(),
                            DeviceTable()}),
@@ -125,7 +127,7 @@ absl::Status PrintParts(const Flags& flags, const Model& model, const rt::Bundle
 }
 
 absl::StatusOr<int> Run(const Flags& flags) {
-  AGC_ASSIGN_OR_RETURN(const Model model, ReadModel(flags.operand()));
+  AGC_ASSIGN_OR_RETURN(const Model model, ReadModel(flags));
   const CompileOptions options = CompileOptionsOf(flags);
   if (flags.Has("ir") && flags.Has("json")) {
     return absl::InvalidArgumentError("--ir prints text and --json JSON, give one of them");
@@ -135,13 +137,13 @@ absl::StatusOr<int> Run(const Flags& flags) {
   if (flags.Has("ir")) {
     AGC_ASSIGN_OR_RETURN(const Program program, ModuleOf(model));
     const CompileOptions made_with = WithOptionsOf(model.bundle.ir_text, {});  // none for a module in text
-    std::fputs(absl::StrCat(OptionsComment(made_with), Print(program)).c_str(), stdout);
+    std::fputs(absl::StrCat(OptionsComment(made_with), Print(program, {.locations = model.imported})).c_str(), stdout);
     if (!parts) return 0;
   }
   rt::Bundle compiled;
   if (!model.is_bundle) {
     AGC_ASSIGN_OR_RETURN(const Target target, TargetOf(flags));
-    AGC_ASSIGN_OR_RETURN(compiled, CompileProgram(Clone(model.program), target, options));
+    AGC_ASSIGN_OR_RETURN(compiled, CompileModel(model, target, options));
   }
   const rt::Bundle& bundle = model.is_bundle ? model.bundle : compiled;
   AGC_RETURN_IF_ERROR(PrintParts(flags, model, bundle, options));

@@ -19,6 +19,7 @@ constexpr Command kCommands[] = {
     {"devices", "lists the Vulkan devices", Devices},
     {"dump", "shows what is in a module or a bundle", Dump},
     {"eval", "evaluates a graph on the host, at any stage", Eval},
+    {"export", "writes a graph as an ONNX model", Export},
     {"grad", "prints a module after its gradients are expanded", Grad},
     {"ops", "lists the operations", Ops},
     {"opt", "runs passes on a module in text and prints it", Opt},

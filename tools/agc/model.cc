@@ -5,10 +5,14 @@
 #include <cstring>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/agc.h"
+#include "compiler/import/onnx.h"
+#include "compiler/import/safetensors.h"
 #include "ir/base/status.h"
+#include "ir/eval/npy.h"
 #include "ir/text/text.h"
 #include "ir/verify/verify.h"
 #include "runtime/bundle_reader.h"
@@ -29,21 +33,58 @@ absl::Status NoModel(const std::string& path) {
   return absl::InvalidArgumentError(absl::StrCat(path, ": neither a module in text nor a bundle"));
 }
 
-}  // namespace
-
-absl::StatusOr<Program> ReadText(const std::string& path) {
-  const std::string name = path == "-" ? "<stdin>" : path;
-  AGC_ASSIGN_OR_RETURN(const std::string source, ReadInput(path));
-  if (HasMagic(source)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(name, " is a bundle, a module in text is expected; agc run, check, bench and dump take bundles, ",
-                     "and agc dump --ir prints the module that one was compiled from"));
+// The model of an ONNX file. Values of inputs are given to the importer too: operands that have to be known are baked.
+absl::StatusOr<Model> ImportModel(const Flags& flags) {
+  Model model{.path = flags.operand(), .imported = true};
+  onnx::ImportOptions options;
+  for (const auto& [name, value] : flags.Named("dim")) {
+    if (!absl::SimpleAtoi(value, &options.dims[name]) || options.dims[name] < 0) {
+      return absl::InvalidArgumentError(absl::StrCat("--dim ", name, " is ", value, ", expected a number"));
+    }
   }
-  if (source.find('\0') != std::string::npos) return NoModel(name);
-  return Parse(source, name);
+  for (const auto& [name, value] : flags.Named("input")) {
+    if (!absl::EndsWith(value, ".npy")) continue;
+    absl::StatusOr<HostTensor> t = ReadNpy(value);
+    if (!t.ok()) return absl::Status(t.status().code(), absl::StrCat("input ", name, ": ", t.status().message()));
+    options.types[name] = {t->type};
+    options.values[name] = *std::move(t);
+  }
+  AGC_ASSIGN_OR_RETURN(const onnx::Model file, onnx::ReadModel(flags.operand()));
+  AGC_ASSIGN_OR_RETURN(onnx::Imported imported, onnx::Import(file, options));
+  for (const std::string& name : imported.baked) {
+    std::fprintf(stderr, "note: the value of input %s is baked in: an operand has to be known when compiling\n",
+                 name.c_str());
+  }
+  model.program = std::move(imported.program);
+  model.weights = std::move(imported.weights);
+  return model;
 }
 
-absl::StatusOr<Model> ReadModel(const std::string& path) {
+// The weights of a safetensors file take the place of the model's own.
+absl::Status TakeWeights(const Flags& flags, Model& model) {
+  if (!flags.Has("weights")) return absl::OkStatus();
+  if (model.is_bundle) return absl::InvalidArgumentError("--weights: a bundle has its values already");
+  std::map<std::string, std::string> names;
+  for (const auto& [from, to] : flags.Named("rename")) names[from] = to;
+  AGC_ASSIGN_OR_RETURN(const std::vector<Weight> weights, ReadSafetensors(flags.Text("weights"), names));
+  for (const StateDef& state : model.program.states) {
+    const auto same = [&](const Weight& w) { return w.name == state.name; };
+    const auto given = std::find_if(weights.begin(), weights.end(), same);
+    const auto own = std::find_if(model.weights.begin(), model.weights.end(), same);
+    if (given == weights.end() && own == model.weights.end() && state.trainable) {
+      return absl::InvalidArgumentError(absl::StrCat(flags.Text("weights"), " has no tensor for state @", state.name,
+                                                     " of ", ToString(state.type), "; --rename maps names"));
+    }
+    if (given == weights.end()) continue;
+    if (own != model.weights.end()) model.weights.erase(own);
+    model.weights.push_back(*given);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Model> ReadFile(const Flags& flags) {
+  const std::string& path = flags.operand();
+  if (absl::EndsWith(path, ".onnx")) return ImportModel(flags);
   Model model{.path = path == "-" ? "<stdin>" : path};
   AGC_ASSIGN_OR_RETURN(model.bytes, ReadInput(path));
   model.is_bundle = HasMagic(model.bytes) || absl::EndsWith(path, ".agb");
@@ -58,6 +99,38 @@ absl::StatusOr<Model> ReadModel(const std::string& path) {
   AGC_ASSIGN_OR_RETURN(model.program, Parse(model.bytes, model.path));
   AGC_RETURN_IF_ERROR(Verify(model.program));
   return model;
+}
+
+}  // namespace
+
+absl::StatusOr<Program> ReadText(const std::string& path) {
+  const std::string name = path == "-" ? "<stdin>" : path;
+  AGC_ASSIGN_OR_RETURN(const std::string source, ReadInput(path));
+  if (HasMagic(source)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, " is a bundle, a module in text is expected; agc run, check, bench and dump take bundles, ",
+                     "and agc dump --ir prints the module that one was compiled from"));
+  }
+  if (source.find('\0') != std::string::npos) return NoModel(name);
+  return Parse(source, name);
+}
+
+absl::StatusOr<Model> ReadModel(const Flags& flags) {
+  AGC_ASSIGN_OR_RETURN(Model model, ReadFile(flags));
+  AGC_RETURN_IF_ERROR(TakeWeights(flags, model));
+  return model;
+}
+
+std::vector<Option> ImportTable() {
+  return {{"dim", "NAME=N", "extent of a symbolic dimension of an ONNX model; INPUT.AXIS for one without a name"},
+          {"weights", "FILE", "values of the states, a safetensors file"},
+          {"rename", "NAME=STATE", "what a tensor of --weights is called in the model; NAME* and STATE* for heads"}};
+}
+
+absl::StatusOr<rt::Bundle> CompileModel(const Model& model, const Target& target, const CompileOptions& options) {
+  AGC_ASSIGN_OR_RETURN(rt::Bundle bundle, CompileProgram(Clone(model.program), target, options));
+  if (model.weights.empty()) return bundle;
+  return WithWeights(std::move(bundle), model.weights);
 }
 
 std::vector<Option> DeviceTable() {

@@ -1,12 +1,13 @@
-// What the commands share: model files (.agir text or .agb bundles, told apart by their contents), the
+// What the commands share: model files (.onnx by their name; .agir text or .agb bundles by their contents), the
 // device, and compiling for it.
-//   AGC_ASSIGN_OR_RETURN(const Model model, ReadModel("mlp.agir"));
+//   AGC_ASSIGN_OR_RETURN(const Model model, ReadModel(flags));
 //   AGC_ASSIGN_OR_RETURN(const rt::Device device, OpenDevice(flags));    // "device: llvmpipe ..." on stderr
 #pragma once
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "compiler/import/weights.h"
 #include "compiler/options.h"
 #include "ir/eval/tensor.h"
 #include "ir/program.h"
@@ -22,9 +23,17 @@ struct Model {
   bool is_bundle = false;
   std::string bytes = {};  // the file
   rt::Bundle bundle = {};  // where is_bundle
-  Program program = {};    // else: the text, parsed and verified
+  Program program = {};    // else: the text, parsed and verified, or what was imported
+  bool imported = false;
+  std::vector<Weight> weights = {};  // of an imported model; they lie in its file
 };
-absl::StatusOr<Model> ReadModel(const std::string& path);
+
+// The model that the flags name; --dim and the shapes of --input bind the dimensions of an ONNX model.
+absl::StatusOr<Model> ReadModel(const Flags& flags);
+// --dim, --weights, --rename.
+std::vector<Option> ImportTable();
+// The bundle of a model that is none yet, with the values of its weights.
+absl::StatusOr<rt::Bundle> CompileModel(const Model& model, const Target& target, const CompileOptions& options);
 // For commands that take modules in text only, parsed and not verified; "-" is the standard input. A bundle is refused,
 // with the commands that take it.
 absl::StatusOr<Program> ReadText(const std::string& path);

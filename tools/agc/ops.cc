@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "compiler/import/onnx.h"
 #include "ir/base/status.h"
 #include "ir/op_def.h"
 #include "ir/op_samples.h"
@@ -176,12 +177,21 @@ absl::Status PrintOpsJson(const Flags& flags) {
   return absl::OkStatus();
 }
 
+// Tab-separated, as names and reasons have no tabs.
+void PrintOnnx() {
+  for (const onnx::Operator& op : onnx::Operators()) {
+    std::printf("%s\t%s\t%lld\t%s\n", op.domain.c_str(), op.name.c_str(), static_cast<long long>(op.since),
+                op.refused.c_str());
+  }
+}
+
 Usage OpsUsage() {
   return {
       .command = "ops",
       .summary = "lists the operations",
       .options = {{"markdown", "", "docs/ops.md"},
                   {"json", "", "for scripts"},
+                  {"onnx", "", "the operators of ONNX that are read: domain, name, first opset, what is refused"},
                   {"samples", "", "a module with a graph for each sample of each op, which --json describes as graphs"},
                   {"full", "", "with --json and --samples: every dtype in every size, not each once"}},
       .example = "agc ops --json"};
@@ -191,7 +201,9 @@ absl::StatusOr<int> Run(const Flags& flags) {
   if (flags.Has("full") && !flags.Has("json") && !flags.Has("samples")) {
     return absl::InvalidArgumentError("--full is for --json and --samples, give one of them too");
   }
-  if (flags.Has("json")) {
+  if (flags.Has("onnx")) {
+    PrintOnnx();
+  } else if (flags.Has("json")) {
     AGC_RETURN_IF_ERROR(PrintOpsJson(flags));
   } else if (flags.Has("samples")) {
     AGC_RETURN_IF_ERROR(PrintSamples(flags));

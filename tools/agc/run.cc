@@ -20,30 +20,33 @@ constexpr int64_t kJsonElements = 4096;             // of outputs that --json li
 constexpr int64_t kOutputBytes = int64_t{1} << 34;  // of all outputs, which have a slice per step
 
 Usage RunUsage() {
-  return {.command = "run",
-          .summary = "runs an entry of a bundle, or of a module in text, on a Vulkan device, which it names on stderr",
-          .operand = "MODEL.agb|MODEL.agir",
-          .options = Join({ValueTable(),
-                           {{"steps", "N", "runs the entry N times; default 1"},
-                            {"output", "NAME=FILE", "write an output to an .npy file; others are printed"},
-                            {"save", "NAME=FILE", "write a state to an .npy file after the run"},
-                            {"save-bundle", "FILE", "write the bundle with the values of its states after the run"},
-                            {"trusted", "", "load without bounds checks on buffers; allows --abi=addresses"},
-                            {"json", "", "print the outputs as JSON"}},
-                           DeviceTable(),
-                           CompileTable()}),
-          .example = "agc run mlp.agb --entry infer --input x=x.npy --output y=y.npy",
-          .details =
-              "Where a bundle has no values of its states, its entry init runs first. The options of compile are for "
-              "modules in text.\nJSON has the elements of outputs up to 4096, and \"nan\", \"inf\" and \"-inf\" as "
-              "strings."};
+  return {
+      .command = "run",
+      .summary =
+          "runs an entry of a bundle, a module in text or an ONNX model on a Vulkan device, which it names on stderr",
+      .operand = "MODEL.agb|MODEL.agir|MODEL.onnx",
+      .options = Join({ValueTable(),
+                       {{"steps", "N", "runs the entry N times; default 1"},
+                        {"output", "NAME=FILE", "write an output to an .npy file; others are printed"},
+                        {"save", "NAME=FILE", "write a state to an .npy file after the run"},
+                        {"save-bundle", "FILE", "write the bundle with the values of its states after the run"},
+                        {"trusted", "", "load without bounds checks on buffers; allows --abi=addresses"},
+                        {"json", "", "print the outputs as JSON"}},
+                       ImportTable(),
+                       DeviceTable(),
+                       CompileTable()}),
+      .example = "agc run mlp.agb --entry infer --input x=x.npy --output y=y.npy",
+      .details =
+          "Where a bundle has no values of its states, its entry init runs first. The options of compile are for "
+          "modules in text.\nJSON has the elements of outputs up to 4096, and \"nan\", \"inf\" and \"-inf\" as "
+          "strings."};
 }
 
 // The model as it is loaded: the bundle as it is, or the module compiled for the device.
 absl::StatusOr<Bundle> BundleOf(Model& model, const rt::Device& device, const Flags& flags) {
   if (model.is_bundle) return Bundle(std::move(model.bundle));
   AGC_ASSIGN_OR_RETURN(const Target target, ParseTarget(device.target()));
-  AGC_ASSIGN_OR_RETURN(rt::Bundle content, CompileProgram(std::move(model.program), target, CompileOptionsOf(flags)));
+  AGC_ASSIGN_OR_RETURN(rt::Bundle content, CompileModel(model, target, CompileOptionsOf(flags)));
   return Bundle(std::move(content));
 }
 
@@ -125,7 +128,7 @@ absl::Status SaveBundle(const Flags& flags, rt::Session& session, const Bundle& 
 absl::StatusOr<int> Run(const Flags& flags) {
   const int64_t steps = flags.Count("steps", 1);
   if (steps < 1) return absl::InvalidArgumentError("--steps is 0, at least 1 is needed");
-  AGC_ASSIGN_OR_RETURN(Model model, ReadModel(flags.operand()));
+  AGC_ASSIGN_OR_RETURN(Model model, ReadModel(flags));
   const bool trusted = flags.Has("trusted") || !model.is_bundle;  // what was compiled here is trusted
   AGC_ASSIGN_OR_RETURN(const rt::Device device, OpenDevice(flags));
   AGC_ASSIGN_OR_RETURN(const Bundle bundle, BundleOf(model, device, flags));

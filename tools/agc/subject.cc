@@ -21,9 +21,9 @@ absl::StatusOr<Subject> SubjectOf(Model model, const rt::Device& device, const F
     s.bundle = std::move(model.bundle);
     s.options = WithOptionsOf(s.bundle.ir_text, s.options);
   } else {
-    s.program = std::move(model.program);
     AGC_ASSIGN_OR_RETURN(const Target target, ParseTarget(device.target()));
-    AGC_ASSIGN_OR_RETURN(s.bundle, CompileProgram(Clone(s.program), target, s.options));
+    AGC_ASSIGN_OR_RETURN(s.bundle, CompileModel(model, target, s.options));
+    s.program = std::move(model.program);
   }
   if (s.program.stage > Stage::kPrimitive) {
     return absl::InvalidArgumentError(absl::StrCat(model.path, ": the module is at stage ", Name(s.program.stage),

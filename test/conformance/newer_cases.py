@@ -1,0 +1,548 @@
+"""Cases of newer_ops_test.py: functions that return nodes, inputs, expected outputs and the opset. Each reference is
+written from the operator's definition in the standard."""
+import math
+
+import numpy as np
+from onnx_file import Graph, field, function, node
+
+ALL = {}
+
+
+def case(f):
+    ALL[f.__name__] = f
+    return f
+
+
+def rand(*shape, dtype=np.float32):
+    return np.random.uniform(-1, 1, shape).astype(dtype)
+
+
+def one(op, inputs, output, opset, **attrs):
+    """A node of all inputs with one result."""
+    return {"nodes": [node(op, list(inputs), ["y"], **attrs)], "inputs": inputs, "outputs": {"y": output}, "opset": opset}
+
+
+def softmax(x, axis=-1):
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+
+erf = np.vectorize(math.erf)
+
+# ---------------------------------------------------------------- activations and elementwise
+
+
+@case
+def gelu_20():
+    x = rand(3, 4)
+    return one("Gelu", {"x": x}, (0.5 * x * (1 + erf(x / math.sqrt(2)))).astype(np.float32), 20)
+
+
+@case
+def gelu_tanh_20():
+    x = rand(3, 4)
+    y = 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)))
+    return one("Gelu", {"x": x}, y, 20, approximate="tanh")
+
+
+@case
+def mish_18():
+    x = rand(3, 4) * 4
+    return one("Mish", {"x": x}, x * np.tanh(np.log1p(np.exp(x))), 18)
+
+
+@case
+def swish_24():
+    x = rand(3, 4) * 4
+    return one("Swish", {"x": x}, x / (1 + np.exp(-1.5 * x)), 24, alpha=1.5)
+
+
+@case
+def hardmax_13():
+    x = np.array([[1, 3, 3, 2], [0, -1, -2, -3]], np.float32)
+    return one("Hardmax", {"x": x}, np.array([[0, 1, 0, 0], [1, 0, 0, 0]], np.float32), 13)
+
+
+@case
+def bitwise_18():
+    a, b = np.array([1, 6, -4], np.int32), np.array([3, 2, 7], np.int32)
+    nodes = [node("BitwiseAnd", ["a", "b"], ["and"]), node("BitwiseOr", ["a", "b"], ["or"]),
+             node("BitwiseXor", ["a", "b"], ["xor"]), node("BitwiseNot", ["a"], ["not"])]
+    return {"nodes": nodes, "inputs": {"a": a, "b": b}, "outputs": {"and": a & b, "or": a | b, "xor": a ^ b, "not": ~a}, "opset": 18}
+
+
+@case
+def is_inf_20_f16():
+    x = np.array([1, np.inf, -np.inf, np.nan], np.float16)
+    return one("IsInf", {"x": x}, np.array([False, True, False, False]), 20, detect_negative=0)
+
+
+@case
+def pow_int_by_float():
+    x, e = np.array([1, 2, 3], np.int64), np.array([2, 2, 2], np.float32)
+    return one("Pow", {"x": x, "e": e}, np.array([1, 4, 9], np.int64), 15)
+
+
+@case
+def cumsum_14_exclusive_reverse():
+    x = rand(2, 5)
+    y = np.flip(np.cumsum(np.flip(x, 1), 1), 1) - x
+    return {"nodes": [node("CumSum", ["x", "axis"], ["y"], exclusive=1, reverse=1)], "inputs": {"x": x},
+            "initializers": {"axis": np.array(1, np.int64)}, "outputs": {"y": y}, "opset": 14}
+
+
+# ---------------------------------------------------------------- normalisation
+
+
+def normalised(x, axes, epsilon):
+    return (x - x.mean(axis=axes, keepdims=True)) / np.sqrt(x.var(axis=axes, keepdims=True) + epsilon)
+
+
+def grouped():
+    x = rand(2, 6, 3, 3)
+    return x, normalised(x.reshape(2, 3, -1), (2,), 1e-5).reshape(x.shape)
+
+
+@case
+def group_normalization_18():
+    x, y = grouped()
+    scale, bias = rand(3), rand(3)
+    wide = lambda v: np.repeat(v, 2).reshape(1, 6, 1, 1)
+    return one("GroupNormalization", {"x": x, "scale": scale, "bias": bias}, y * wide(scale) + wide(bias), 18, num_groups=3)
+
+
+@case
+def group_normalization_21():
+    x, y = grouped()
+    scale, bias = rand(6), rand(6)
+    wide = lambda v: v.reshape(1, 6, 1, 1)
+    return one("GroupNormalization", {"x": x, "scale": scale, "bias": bias}, y * wide(scale) + wide(bias), 21, num_groups=3)
+
+
+@case
+def layer_normalization_17_statistics():
+    x, scale, bias = rand(2, 3, 4), rand(3, 4), rand(3, 4)
+    mean = x.mean(axis=(1, 2), keepdims=True)
+    inverse = 1 / np.sqrt(x.var(axis=(1, 2), keepdims=True) + 1e-2)
+    nodes = [node("LayerNormalization", ["x", "s", "b"], ["y", "mean", "inverse"], axis=1, epsilon=1e-2)]
+    return {"nodes": nodes, "inputs": {"x": x, "s": scale, "b": bias}, "opset": 17,
+            "outputs": {"y": (x - mean) * inverse * scale + bias, "mean": mean, "inverse": inverse}}
+
+
+@case
+def layer_normalization_17_broadcast_scale():
+    x, scale = rand(2, 3, 4), rand(4)
+    return one("LayerNormalization", {"x": x, "s": scale}, normalised(x, (1, 2), 1e-5) * scale, 17, axis=-2)
+
+
+@case
+def rms_normalization_23():
+    x, scale = rand(2, 3, 4), rand(3, 4)
+    y = x / np.sqrt((x * x).mean(axis=(1, 2), keepdims=True) + 1e-5) * scale
+    return one("RMSNormalization", {"x": x, "s": scale}, y, 23, axis=1)
+
+
+@case
+def skip_simplified_layer_normalization():
+    x, skip, scale = rand(2, 3, 4), rand(2, 3, 4), rand(4)
+    total = x + skip
+    y = total / np.sqrt((total * total).mean(axis=-1, keepdims=True) + 1e-6) * scale
+    nodes = [node("SkipSimplifiedLayerNormalization", ["x", "k", "s"], ["y", "", "", "sum"], domain="com.microsoft", epsilon=1e-6)]
+    return {"nodes": nodes, "inputs": {"x": x, "k": skip, "s": scale}, "outputs": {"y": y, "sum": total}, "opset": 17,
+            "domains": {"com.microsoft": 1}}
+
+
+# ---------------------------------------------------------------- attention
+
+
+def attend(q, k, v, bias=0.0, scale=None, softcap=0):
+    k, v = (np.repeat(t, q.shape[1] // t.shape[1], axis=1) for t in (k, v))
+    scores = q @ k.transpose(0, 1, 3, 2) * (scale or 1 / math.sqrt(q.shape[-1])) + bias
+    if softcap:
+        scores = softcap * np.tanh(scores / softcap)
+    return softmax(scores) @ v
+
+
+def causal(queries, keys, past=0):
+    return np.where(np.arange(keys)[None] <= np.arange(queries)[:, None] + past, 0, -np.inf)
+
+
+@case
+def attention_23():
+    q, k, v = rand(2, 3, 4, 8), rand(2, 3, 6, 8), rand(2, 3, 6, 8)
+    return one("Attention", {"q": q, "k": k, "v": v}, attend(q, k, v).astype(np.float32), 23)
+
+
+@case
+def attention_23_grouped_causal():
+    q, k, v = rand(2, 6, 4, 8), rand(2, 3, 4, 8), rand(2, 3, 4, 10)
+    return one("Attention", {"q": q, "k": k, "v": v}, attend(q, k, v, causal(4, 4)).astype(np.float32), 23, is_causal=1)
+
+
+@case
+def attention_23_cross_causal():
+    q, k, v = rand(1, 2, 3, 8), rand(1, 2, 5, 8), rand(1, 2, 5, 8)
+    return one("Attention", {"q": q, "k": k, "v": v}, attend(q, k, v, causal(3, 5)).astype(np.float32), 23, is_causal=1)
+
+
+@case
+def attention_23_bool_mask_scale():
+    q, k, v = rand(2, 3, 4, 8), rand(2, 3, 6, 8), rand(2, 3, 6, 8)
+    mask = np.random.rand(4, 6) > 0.4
+    mask[:, 0] = True
+    y = attend(q, k, v, np.where(mask, 0, -np.inf), scale=0.25)
+    return one("Attention", {"q": q, "k": k, "v": v, "m": mask}, y.astype(np.float32), 23, scale=0.25)
+
+
+@case
+def attention_23_3d_softcap():
+    q, k, v = rand(2, 4, 24), rand(2, 6, 24), rand(2, 6, 24)
+    split = lambda t: t.reshape(2, -1, 3, 8).transpose(0, 2, 1, 3)
+    y = attend(split(q), split(k), split(v), softcap=2).transpose(0, 2, 1, 3).reshape(2, 4, 24)
+    return one("Attention", {"q": q, "k": k, "v": v}, y.astype(np.float32), 23, q_num_heads=3, kv_num_heads=3, softcap=2.0)
+
+
+@case
+def attention_23_past_present():
+    q, k, v = rand(1, 2, 3, 8), rand(1, 2, 3, 8), rand(1, 2, 3, 8)
+    past_k, past_v = rand(1, 2, 4, 8), rand(1, 2, 4, 8)
+    all_k, all_v = np.concatenate([past_k, k], 2), np.concatenate([past_v, v], 2)
+    y = attend(q, all_k, all_v, causal(3, 7, 4))
+    nodes = [node("Attention", ["q", "k", "v", "", "pk", "pv"], ["y", "nk", "nv"], is_causal=1)]
+    return {"nodes": nodes, "inputs": {"q": q, "k": k, "v": v, "pk": past_k, "pv": past_v}, "opset": 23,
+            "outputs": {"y": y.astype(np.float32), "nk": all_k, "nv": all_v}}
+
+
+@case
+def attention_23_scores_out():
+    q, k, v, bias = rand(1, 2, 3, 8), rand(1, 2, 5, 8), rand(1, 2, 5, 8), rand(3, 5)
+    scores = q @ k.transpose(0, 1, 3, 2) / math.sqrt(8) + bias
+    nodes = [node("Attention", ["q", "k", "v", "m"], ["y", "", "", "scores"], qk_matmul_output_mode=1)]
+    return {"nodes": nodes, "inputs": {"q": q, "k": k, "v": v, "m": bias}, "opset": 23,
+            "outputs": {"y": attend(q, k, v, bias).astype(np.float32), "scores": scores.astype(np.float32)}}
+
+
+@case
+def attention_24_padded_keys():
+    q, k, v = rand(2, 2, 3, 8), rand(2, 2, 6, 8), rand(2, 2, 6, 8)
+    lengths = np.array([4, 6], np.int64)
+    bias = np.where(np.arange(6) < lengths[:, None], 0, -np.inf)[:, None, None]
+    nodes = [node("Attention", ["q", "k", "v", "", "", "", "n"], ["y"])]
+    return {"nodes": nodes, "inputs": {"q": q, "k": k, "v": v, "n": lengths}, "opset": 24,
+            "outputs": {"y": attend(q, k, v, bias).astype(np.float32)}}
+
+
+def rotated(x, cos, sin, interleaved):
+    a, b = (x[..., 0::2], x[..., 1::2]) if interleaved else np.split(x, 2, axis=-1)
+    real, imag = cos * a - sin * b, sin * a + cos * b
+    return np.stack([real, imag], -1).reshape(x.shape) if interleaved else np.concatenate([real, imag], -1)
+
+
+@case
+def rotary_embedding_23():
+    x, cos, sin = rand(2, 3, 5, 8), rand(16, 4), rand(16, 4)
+    at = np.random.randint(0, 16, (2, 5)).astype(np.int64)
+    y = rotated(x, cos[at][:, None], sin[at][:, None], False)
+    return one("RotaryEmbedding", {"x": x, "c": cos, "s": sin, "p": at}, y, 23)
+
+
+@case
+def rotary_embedding_23_partial_interleaved_3d():
+    x, cos, sin = rand(2, 5, 24), rand(2, 5, 2), rand(2, 5, 2)
+    split = x.reshape(2, 5, 3, 8)
+    turned = rotated(split[..., :4], cos[:, :, None], sin[:, :, None], True)
+    y = np.concatenate([turned, split[..., 4:]], -1).reshape(x.shape)
+    return one("RotaryEmbedding", {"x": x, "c": cos, "s": sin}, y, 23, interleaved=1, num_heads=3, rotary_embedding_dim=4)
+
+
+@case
+def tensor_scatter_24():
+    past, update, at = rand(2, 3, 6, 4), rand(2, 3, 2, 4), np.array([1, 4], np.int64)
+    y = past.copy()
+    for b, first in enumerate(at):
+        y[b, :, first:first + 2] = update[b]
+    return one("TensorScatter", {"past": past, "update": update, "at": at}, y, 24)
+
+
+@case
+def tensor_scatter_24_circular():
+    past, update, at = rand(1, 3, 4, 2), rand(1, 3, 2, 2), np.array([3], np.int64)
+    y = past.copy()
+    y[0, :, 3], y[0, :, 0] = update[0, :, 0], update[0, :, 1]
+    return one("TensorScatter", {"past": past, "update": update, "at": at}, y, 24, mode="circular")
+
+
+# ---------------------------------------------------------------- shapes
+
+
+def known(op, x, operands, output, opset, **attrs):
+    """A node whose further operands are initialisers."""
+    return {"nodes": [node(op, ["x", *operands], ["y"], **attrs)], "inputs": {"x": x}, "outputs": {"y": output}, "opset": opset,
+            "initializers": {k: v for k, v in operands.items() if k}}
+
+
+def ints(*values):
+    return np.array(values, np.int64)
+
+
+@case
+def pad_19_wrap_axes():
+    x = rand(2, 3, 4)
+    y = np.pad(x, ((0, 0), (0, 0), (2, 1)), mode="wrap")
+    return {"nodes": [node("Pad", ["x", "p", "", "a"], ["y"], mode="wrap")], "inputs": {"x": x}, "outputs": {"y": y}, "opset": 19,
+            "initializers": {"p": ints(2, 1), "a": ints(-1)}}
+
+
+@case
+def pad_18_reflect_negative():
+    x = rand(2, 5)
+    y = np.pad(x, ((0, 0), (2, 0)), mode="reflect")[:, :-1]
+    return known("Pad", x, {"p": ints(0, 2, 0, -1)}, y, 18, mode="reflect")
+
+
+@case
+def split_18_num_outputs():
+    x = rand(7, 2)
+    parts = np.array_split(np.arange(7), [3, 6])
+    return {"nodes": [node("Split", ["x"], ["a", "b", "c"], num_outputs=3)], "inputs": {"x": x}, "opset": 18,
+            "outputs": {name: x[p] for name, p in zip("abc", parts)}}
+
+
+@case
+def center_crop_pad_18():
+    x = rand(4, 7, 3)
+    return known("CenterCropPad", x, {"s": ints(6, 4)}, np.pad(x[:, 1:5], ((1, 1), (0, 0), (0, 0))), 18, axes=[0, 1])
+
+
+@case
+def col2im_18():
+    x = rand(1, 8, 6)
+    y = np.zeros((1, 2, 3, 4), np.float32)
+    blocks = x.reshape(1, 2, 2, 2, 2, 3)
+    for i in range(2):
+        for j in range(3):
+            y[:, :, i:i + 2, j:j + 2] += blocks[:, :, :, :, i, j]
+    return known("Col2Im", x, {"i": ints(3, 4), "b": ints(2, 2)}, y, 18)
+
+
+@case
+def reduce_18_axes_input():
+    x = rand(2, 3, 4)
+    return known("ReduceMax", x, {"a": ints(0, -1)}, x.max(axis=(0, 2)), 18, keepdims=0)
+
+
+@case
+def reduce_20_bool():
+    x = np.array([[True, False], [False, False]])
+    return known("ReduceMax", x, {"a": ints(1)}, np.array([[True], [False]]), 20)
+
+
+@case
+def reduce_18_noop():
+    x = rand(2, 3)
+    return one("ReduceSumSquare", {"x": x}, x * x, 18, noop_with_empty_axes=1)
+
+
+@case
+def scatter_elements_18_max():
+    x, at, up = rand(3, 3), np.array([[0, 1, 2], [0, 0, 0]], np.int64), rand(2, 3)
+    y = x.copy()
+    for i in range(2):
+        for j in range(3):
+            y[at[i, j], j] = max(y[at[i, j], j], up[i, j])
+    return one("ScatterElements", {"x": x, "i": at, "u": up}, y, 18, axis=0, reduction="max")
+
+
+@case
+def reshape_baked():
+    x = rand(2, 6)
+    return {"nodes": [node("Reshape", ["x", "s"], ["y"])], "inputs": {"x": x, "s": ints(3, -1)},
+            "outputs": {"y": x.reshape(3, 4)}, "opset": 19}
+
+
+@case
+def shape_arithmetic():
+    x = rand(2, 3, 4)
+    nodes = [node("Shape", ["x"], ["s"]), node("Gather", ["s", "one"], ["d"]), node("Unsqueeze", ["d", "zero"], ["u"]),
+             node("Concat", ["minus", "u"], ["t"], axis=0), node("Reshape", ["x", "t"], ["y"])]
+    return {"nodes": nodes, "inputs": {"x": x}, "outputs": {"y": x.reshape(-1, 3)}, "opset": 18,
+            "initializers": {"one": np.array(1, np.int64), "zero": ints(0), "minus": ints(-1)}}
+
+
+# ---------------------------------------------------------------- images and signals
+
+
+@case
+def affine_grid_20():
+    theta = rand(1, 2, 3)
+    x, y = (np.arange(3) * 2 + 1) / 3 - 1, (np.arange(2) * 2 + 1) / 2 - 1
+    base = np.stack([np.tile(x, (2, 1)), np.tile(y[:, None], (1, 3)), np.ones((2, 3))], -1)
+    grid = np.einsum("nij,hwj->nhwi", theta, base)
+    return known("AffineGrid", theta, {"s": ints(1, 1, 2, 3)}, grid.astype(np.float32), 20)
+
+
+def resized(x, places, antialias=1.0, a=None):
+    """Rows of weights for positions along the last axis: linear, or cubic with coefficient a; edges repeat."""
+    n = x.shape[-1]
+    out = []
+    for p in places:
+        reach = (1 if a is None else 2) / antialias
+        weights = np.zeros(n)
+        for i in range(int(np.floor(p - reach)) - 1, int(np.ceil(p + reach)) + 2):
+            t = abs(i - p) * antialias
+            if a is None:
+                w = max(0, 1 - t)
+            else:
+                w = ((a + 2) * t - (a + 3)) * t * t + 1 if t <= 1 else ((a * t - 5 * a) * t + 8 * a) * t - 4 * a if t < 2 else 0
+            weights[min(max(i, 0), n - 1)] += w
+        out.append(x @ (weights / weights.sum()))
+    return np.stack(out, -1).astype(np.float32)
+
+
+@case
+def resize_18_antialias_linear():
+    x = rand(1, 1, 1, 8)
+    scales = np.array([1, 1, 1, 0.5], np.float32)
+    y = resized(x, (np.arange(4) + 0.5) * 2 - 0.5, antialias=0.5)
+    return {"nodes": [node("Resize", ["x", "", "s"], ["y"], mode="linear", antialias=1)], "inputs": {"x": x}, "outputs": {"y": y},
+            "opset": 18, "initializers": {"s": scales}}
+
+
+@case
+def resize_18_antialias_cubic():
+    x = rand(1, 1, 1, 8)
+    y = resized(x, (np.arange(3) + 0.5) * 8 / 3 - 0.5, antialias=3 / 8, a=-0.75)
+    return {"nodes": [node("Resize", ["x", "", "", "s"], ["y"], mode="cubic", antialias=1)], "inputs": {"x": x}, "outputs": {"y": y},
+            "opset": 18, "initializers": {"s": ints(1, 1, 1, 3)}}
+
+
+@case
+def resize_18_axes_not_larger():
+    x = rand(1, 1, 2, 4)
+    y = np.repeat(np.repeat(x, 2, 2), 2, 3)
+    nodes = [node("Resize", ["x", "", "", "s"], ["y"], mode="nearest", axes=[2, 3], keep_aspect_ratio_policy="not_larger")]
+    return {"nodes": nodes, "inputs": {"x": x}, "outputs": {"y": y}, "opset": 18, "initializers": {"s": ints(7, 8)}}
+
+
+@case
+def resize_19_half_pixel_symmetric():
+    x = rand(1, 1, 1, 4)
+    scale, length = 0.6, 2.4
+    places = 4 / 2 * (1 - 2 / length) + (np.arange(2) + 0.5) / scale - 0.5
+    nodes = [node("Resize", ["x", "", "s"], ["y"], mode="linear", coordinate_transformation_mode="half_pixel_symmetric")]
+    return {"nodes": nodes, "inputs": {"x": x}, "outputs": {"y": resized(x, places)}, "opset": 19,
+            "initializers": {"s": np.array([1, 1, 1, scale], np.float32)}}
+
+
+@case
+def dft_20_axis_input_inverse():
+    x = rand(2, 5, 3, 2)
+    z = np.fft.ifft(x[..., 0] + 1j * x[..., 1], axis=1)
+    y = np.stack([z.real, z.imag], -1).astype(np.float32)
+    return {"nodes": [node("DFT", ["x", "", "a"], ["y"], inverse=1)], "inputs": {"x": x}, "outputs": {"y": y}, "opset": 20,
+            "initializers": {"a": np.array(1, np.int64)}}
+
+
+@case
+def dft_20_onesided_padded():
+    x = rand(2, 6, 1)
+    z = np.fft.rfft(x[..., 0], n=8, axis=1)
+    y = np.stack([z.real, z.imag], -1).astype(np.float32)
+    return {"nodes": [node("DFT", ["x", "n"], ["y"], onesided=1)], "inputs": {"x": x}, "outputs": {"y": y}, "opset": 20,
+            "initializers": {"n": np.array(8, np.int64)}}
+
+
+@case
+def deform_conv_19():
+    x, w, bias = rand(1, 2, 4, 4), rand(3, 2, 2, 2), rand(3)
+    offset, mask = rand(1, 8, 3, 3), rand(1, 4, 3, 3)
+    y = np.zeros((1, 3, 3, 3)) + bias.reshape(1, 3, 1, 1)
+    for i in range(3):
+        for j in range(3):
+            for tap in range(4):
+                r, c = i + tap // 2 + offset[0, 2 * tap, i, j], j + tap % 2 + offset[0, 2 * tap + 1, i, j]
+                for dr in (0, 1):
+                    for dc in (0, 1):
+                        row, column = int(np.floor(r)) + dr, int(np.floor(c)) + dc
+                        if 0 <= row < 4 and 0 <= column < 4:
+                            weight = (1 - abs(r - row)) * (1 - abs(c - column)) * mask[0, tap, i, j]
+                            y[0, :, i, j] += w[:, :, tap // 2, tap % 2] @ x[0, :, row, column] * weight
+    return one("DeformConv", {"x": x, "w": w, "o": offset, "b": bias, "m": mask}, y.astype(np.float32), 19)
+
+
+@case
+def grid_sample_20_volume():
+    x = rand(1, 1, 2, 3, 4)
+    places = np.stack(np.meshgrid(np.linspace(-1, 1, 2), np.linspace(-1, 1, 3), np.linspace(-1, 1, 4), indexing="ij"), -1)
+    grid = np.flip(places, -1)[None].astype(np.float32)
+    return one("GridSample", {"x": x, "g": grid}, x, 20, align_corners=1)
+
+
+# ---------------------------------------------------------------- quantisation
+
+
+@case
+def quantize_21_blocks():
+    x, scale = rand(4, 6) * 10, np.random.uniform(0.05, 0.1, (2, 6)).astype(np.float32)
+    zero = np.random.randint(-10, 10, (2, 6)).astype(np.int8)
+    y = np.clip(np.rint(x / np.repeat(scale, 2, 0)) + np.repeat(zero, 2, 0), -128, 127).astype(np.int8)
+    return one("QuantizeLinear", {"x": x, "s": scale, "z": zero}, y, 21, axis=0, block_size=2)
+
+
+@case
+def dequantize_21_blocks():
+    q, scale = np.random.randint(0, 255, (3, 5)).astype(np.uint8), rand(3, 3)
+    y = q.astype(np.float32) * np.repeat(scale, 2, 1)[:, :5]
+    return one("DequantizeLinear", {"q": q, "s": scale}, y, 21, axis=1, block_size=2)
+
+
+@case
+def quantize_21_int16():
+    x = rand(3, 4) * 1000
+    scale, zero = np.array(0.5, np.float32), np.array(-7, np.int16)
+    return one("QuantizeLinear", {"x": x, "s": scale, "z": zero}, (np.rint(x / scale) + zero).astype(np.int16), 21)
+
+
+# ---------------------------------------------------------------- control flow, functions
+
+
+@case
+def if_of_a_run_time_condition():
+    x = rand(3)
+    then, other = Graph([node("Neg", ["x"], ["t"])], {}, ["t"]), Graph([node("Exp", ["x"], ["e"])], {}, ["e"])
+    nodes = [node("ReduceSum", ["x"], ["s"], keepdims=0), node("Greater", ["s", "zero"], ["c"]),
+             node("If", ["c"], ["y"], then_branch=then, else_branch=other)]
+    return {"nodes": nodes, "inputs": {"x": x}, "outputs": {"y": -x if x.sum() > 0 else np.exp(x)}, "opset": 18,
+            "initializers": {"zero": np.array(0, np.float32)}}
+
+
+@case
+def loop_with_a_run_time_end():
+    x = np.array(3, np.float32)
+    body = Graph([node("Add", ["v", "v"], ["w"]), node("Less", ["w", "limit"], ["go"])],
+                 {"i": (7, []), "c": (9, []), "v": (1, [])}, ["go", "w"])
+    return {"nodes": [node("Loop", ["m", "", "x"], ["y"], body=body)], "inputs": {"x": x, "limit": np.array(20, np.float32)},
+            "outputs": {"y": np.array(24, np.float32)}, "opset": 18, "initializers": {"m": np.array(10, np.int64)}}
+
+
+@case
+def function_with_attribute():
+    x = rand(3)
+    scaled = node("LeakyRelu", ["a"], ["b"])
+    # alpha: a reference to the function's attribute `slope`
+    scaled += field(5, field(1, "alpha") + field(21, "slope") + field(20, 1))
+    f = function("Sloped", "here", ["a"], ["b"], [scaled], attrs=["slope"])
+    return {"nodes": [node("Sloped", ["x"], ["y"], domain="here", slope=0.5)], "inputs": {"x": x}, "opset": 18,
+            "outputs": {"y": np.where(x < 0, x * np.float32(0.5), x)}, "domains": {"here": 1}, "functions": [f]}
+
+
+@case
+def upsample_7():
+    x = rand(1, 1, 2, 2)
+    return one("Upsample", {"x": x}, np.repeat(np.repeat(x, 2, 2), 3, 3), 7, mode="nearest", scales=[1.0, 1.0, 2.0, 3.0])
+
+
+@case
+def add_6_axis():
+    x, b = rand(2, 3, 4), rand(3)
+    return one("Add", {"x": x, "b": b}, x + b[:, None], 6, axis=1, broadcast=1)
