@@ -44,6 +44,7 @@ class Grouper {
       if (!IsComputed(graph.op(id))) continue;
       AGC_ASSIGN_OR_RETURN(facts_.back(), FactsOf(graph, id));
     }
+    FindWhatFollowsParams();
     for (size_t i = graph.ops.size(); i-- > 0;) {
       const OpId id{static_cast<uint32_t>(i)};
       if (IsComputed(graph.op(id)) && graph.op(id).group < 0 && !fusion_.dead(id)) Grow(id);
@@ -58,10 +59,21 @@ class Grouper {
   }
 
  private:
+  // Kernels with params wait for the one that reads their slots (lower-to-nests), so the first epoch is none of theirs.
+  void FindWhatFollowsParams() {
+    const Graph& graph = fusion_.graph();
+    follows_param_.resize(graph.ops.size());
+    for (const GraphParam& p : graph.params) follows_param_[p.op.index] = p.kind == ParamKind::kParam;
+    for (size_t i = 0; i < graph.ops.size(); ++i) {
+      for (OpId operand : graph.ops[i].operands) follows_param_[i] = follows_param_[i] || follows_param_[operand.index];
+    }
+  }
+
   // The nearest producer first. Those that were refused are tried again when the group has grown.
   void Grow(OpId root) {
     const int group = fusion_.NewGroup();
     fusion_.Join(root, group);
+    roots_.push_back(root);
     work_.push_back(facts_[root.index].work);
     OpSet open = fusion_.producers(root), refused;
     bool grew = context_.fuse;
@@ -89,20 +101,25 @@ class Grouper {
   OpId Absorb(OpId producer, int group) {
     const OpSet& ops = fusion_.members(group);
     const OpFacts& facts = facts_[producer.index];
-    if (!facts.reduces && (Repeated(producer, ops) || ReadOften(producer, ops))) return {};
+    const bool small = Small(producer, ops);
+    const bool spares_epoch = small && !follows_param_[roots_[group].index];
+    if (!facts.reduces && !spares_epoch && Repeated(producer, ops)) return {};
+    if (!facts.reduces && ReadOften(producer, ops)) return {};
     if (facts.cost > 0 && ReadTooOften(producer, ops)) return {};
     if (!fusion_.UsedOnlyBy(producer, ops) && !facts.reduces && !fusion_.op(producer).is_tuple()) {
       const bool cheap = facts.cost <= kCloneCost && facts.read <= fusion_.op(producer).type().bytes();
-      const OpId clone = cheap || Small(producer, ops) ? Clone(producer, group) : OpId();
+      const OpId clone = cheap || small ? Clone(producer, group, spares_epoch) : OpId();
       if (cheap || clone.valid()) return clone;
     }
     if (fusion_.op(producer).group >= 0 || fusion_.ReachesAround({producer}, ops)) return {};
-    return Join(producer, group) ? producer : OpId();
+    return Join(producer, group, spares_epoch) ? producer : OpId();
   }
 
-  bool Join(OpId producer, int group) {
+  // `small`: computing it again and again takes less time than an epoch.
+  bool Join(OpId producer, int group, bool small) {
     OpSet wider = fusion_.members(group);
-    const double most = MostWork(work_[group], facts_[producer.index], wider);
+    double most = MostWork(work_[group], facts_[producer.index], wider);
+    if (small) most = std::max(most, work_[group] + WorkPerEpoch(context_.target));
     wider.insert(producer);
     const Fit fit = FitOf(fusion_, wider, context_, most);
     if (!fit.ok()) return false;
@@ -112,14 +129,14 @@ class Grouper {
   }
 
   // A copy of a cheap producer for this group alone.
-  OpId Clone(OpId producer, int group) {
+  OpId Clone(OpId producer, int group, bool small) {
     const std::vector<int> opened = GroupsOpenedBy(producer, group);
     const OpId clone = fusion_.Clone(producer, fusion_.members(group));
     facts_.push_back(OpFacts(facts_[producer.index]));
     const bool others = std::all_of(opened.begin(), opened.end(), [&](int g) {
       return FitOf(fusion_, fusion_.members(g), context_, std::numeric_limits<double>::infinity()).ok();
     });
-    if (!others || !Join(clone, group)) {
+    if (!others || !Join(clone, group, small)) {
       fusion_.Unclone(clone, producer);
       facts_.pop_back();
       return {};
@@ -220,8 +237,10 @@ class Grouper {
 
   FusionGraph fusion_;
   const PassContext& context_;
-  std::vector<OpFacts> facts_ = {};  // by op
-  std::vector<double> work_ = {};    // by group: scalar operations
+  std::vector<OpFacts> facts_ = {};       // by op
+  std::vector<double> work_ = {};         // by group: scalar operations
+  std::vector<OpId> roots_ = {};          // by group
+  std::vector<bool> follows_param_ = {};  // by op, clones apart
 };
 
 // What --explain says of each pair of kernels with a value between them.
