@@ -23,14 +23,12 @@
 namespace agc {
 namespace {
 
-constexpr double kCloneCost = 2;   // scalar operations that are cheaper than a trip through memory
-constexpr double kRepeatCost = 8;  // scalar operations that may be repeated for every element of a broadcast
-constexpr double kMostTimes = 8;   // how often a group may do the work of a producer over, to spare its storage
+constexpr double kCloneCost = 2;    // scalar operations that are cheaper than a trip through memory
+constexpr double kSpreadCost = 24;  // the same, of values that are smaller there than here
+constexpr double kRepeatCost = 8;   // scalar operations that may be repeated for every element of a broadcast
+constexpr double kMostTimes = 8;    // how often a group may do the work of a producer over, to spare its storage
 
 constexpr int kMostSmall = 16;  // ops that are cloned to spare an epoch
-
-// Scalar operations that take as long as an epoch: 2 us on a GPU, 16 us on a CPU (docs/architecture.md).
-double WorkPerEpoch(const Target& target) { return target.cpu() ? 1 << 17 : 1 << 24; }
 
 class Grouper {
  public:
@@ -42,7 +40,7 @@ class Grouper {
       const OpId id{static_cast<uint32_t>(i)};
       facts_.emplace_back();
       if (!IsComputed(graph.op(id))) continue;
-      AGC_ASSIGN_OR_RETURN(facts_.back(), FactsOf(graph, id));
+      AGC_ASSIGN_OR_RETURN(facts_.back(), FactsOf(graph, id, context_.target));
     }
     FindWhatFollowsParams();
     for (size_t i = graph.ops.size(); i-- > 0;) {
@@ -102,14 +100,14 @@ class Grouper {
     const OpSet& ops = fusion_.members(group);
     const OpFacts& facts = facts_[producer.index];
     const bool small = Small(producer, ops);
-    const bool spares_epoch = small && !follows_param_[roots_[group].index];
+    const bool spares_epoch =
+        (small && !follows_param_[roots_[group].index]) || (!facts.reduces && fusion_.UsedOnlyBy(producer, ops));
     if (!facts.reduces && !spares_epoch && Repeated(producer, ops)) return {};
     if (!facts.reduces && ReadOften(producer, ops)) return {};
-    if (facts.cost > 0 && ReadTooOften(producer, ops)) return {};
+    if (facts.cost > 0 && (ReadTooOften(producer, ops) || LeftToItsProducer(producer, ops))) return {};
     if (!fusion_.UsedOnlyBy(producer, ops) && !facts.reduces && !fusion_.op(producer).is_tuple()) {
-      const bool cheap = facts.cost <= kCloneCost && facts.read <= fusion_.op(producer).type().bytes();
-      const OpId clone = cheap || small ? Clone(producer, group, spares_epoch) : OpId();
-      if (cheap || clone.valid()) return clone;
+      const OpId clone = Cheap(producer) || small ? Clone(producer, group, spares_epoch) : OpId();
+      if (Cheap(producer) || clone.valid()) return clone;
     }
     if (fusion_.op(producer).group >= 0 || fusion_.ReachesAround({producer}, ops)) return {};
     return Join(producer, group, spares_epoch) ? producer : OpId();
@@ -119,7 +117,7 @@ class Grouper {
   bool Join(OpId producer, int group, bool small) {
     OpSet wider = fusion_.members(group);
     double most = MostWork(work_[group], facts_[producer.index], wider);
-    if (small) most = std::max(most, work_[group] + WorkPerEpoch(context_.target));
+    if (small) most = std::max(most, work_[group] + Epoch(wider));
     wider.insert(producer);
     const Fit fit = FitOf(fusion_, wider, context_, most);
     if (!fit.ok()) return false;
@@ -155,11 +153,27 @@ class Grouper {
     return all;
   }
 
+  // Computing it takes no more than a trip through memory. On a GPU, what makes much of little (unpooling, say) may
+  // take more: others read little, too, then.
+  bool Cheap(OpId producer) const {
+    const OpFacts& facts = facts_[producer.index];
+    const int64_t bytes = fusion_.op(producer).type().bytes();
+    if (facts.cost <= kCloneCost && facts.read <= bytes) return true;
+    return facts.cost <= kSpreadCost && Spreads(producer);
+  }
+  bool Spreads(OpId producer) const {
+    return !context_.target.cpu() && 2 * facts_[producer.index].read <= fusion_.op(producer).type().bytes();
+  }
+
   // Computing so little again for every element, from what the graph is given, takes less time than waiting for the
   // kernel that computes it once.
   bool Small(OpId producer, const OpSet& ops) const {
-    if (Elements(producer) * 8 > Largest(ops)) return false;
-    const double most = WorkPerEpoch(context_.target) / static_cast<double>(Largest(ops));
+    return Elements(producer) * 8 <= Largest(ops) &&
+           FromWhatIsGiven(producer, Epoch(ops) / static_cast<double>(Largest(ops)));
+  }
+
+  // No kernel is needed for the producer, which costs at most so much per element.
+  bool FromWhatIsGiven(OpId producer, double most) const {
     double cost = 0;
     OpSet open = {producer};
     for (int steps = 0; !open.empty(); ++steps) {
@@ -178,8 +192,31 @@ class Grouper {
     return std::none_of(ops.begin(), ops.end(), [&](OpId id) { return facts_[id.index].reduces; });
   }
 
+  // A side of a product that some kernel before could compute with its own results, as the last of its work: there
+  // every element is computed once.
+  bool LeftToItsProducer(OpId producer, const OpSet& ops) const {
+    if (facts_[producer.index].reduces || Spreads(producer)) return false;
+    return FeedsProduct(producer, ops) && !FromWhatIsGiven(producer, std::numeric_limits<double>::infinity());
+  }
+
+  // Some product inside reads the producer, through elementwise work at most.
+  bool FeedsProduct(OpId producer, const OpSet& ops) const {
+    std::vector<OpId> open = {producer};
+    OpSet seen;
+    while (!open.empty()) {
+      const OpId id = open.back();
+      open.pop_back();
+      for (OpId user : fusion_.users(id)) {
+        if (ops.count(user) == 0 || !seen.insert(user).second) continue;
+        if (facts_[user.index].product) return true;
+        if (!facts_[user.index].reduces) open.push_back(user);
+      }
+    }
+    return false;
+  }
+
   // Some reduction inside reads every element many times, as overlapping windows and prefixes do, and would compute the
-  // producer as often.
+  // producer as often. What products would do is known from the work of the group.
   bool ReadOften(OpId producer, const OpSet& ops) const {
     std::vector<OpId> open = {producer};
     OpSet seen;
@@ -189,7 +226,8 @@ class Grouper {
       for (OpId user : fusion_.users(id)) {
         if (ops.count(user) == 0 || !seen.insert(user).second) continue;
         const OpFacts& facts = facts_[user.index];
-        if (facts.reduces && facts_[producer.index].cost * (facts.overlap - 1) > 8 * kRepeatCost) return true;
+        if (facts.reduces && !facts.product && facts_[producer.index].cost * (facts.overlap - 1) > 8 * kRepeatCost)
+          return true;
         if (!facts.reduces) open.push_back(user);
       }
     }
@@ -210,7 +248,7 @@ class Grouper {
   double MostWork(double work, const OpFacts& producer, const OpSet& ops) const {
     const double each = producer.cost <= kRepeatCost ? kRepeatCost * static_cast<double>(Largest(ops)) : 0;
     if (producer.reduces) {
-      const double again = std::min((kMostTimes - 1) * producer.work, WorkPerEpoch(context_.target));
+      const double again = std::min((kMostTimes - 1) * producer.work, Epoch(ops));
       return work + producer.work + std::max({again, 0.25 * producer.work, each});
     }
     return work + std::max(kMostTimes * producer.work, each);
@@ -222,6 +260,8 @@ class Grouper {
     for (OpId id : ops) most = std::max(most, Elements(id));
     return most;
   }
+
+  double Epoch(const OpSet& ops) const { return WorkPerEpoch(context_.target, static_cast<double>(Largest(ops))); }
 
   // Groups numbered by their first op; until then by root.
   void Renumber(std::vector<NotFused>& refused) {

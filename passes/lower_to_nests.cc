@@ -229,7 +229,7 @@ class GraphLowering {
       step.args.push_back(source);
     }
     step.args.insert(step.args.end(), targets.begin(), targets.end());
-    FormFittingContractions(low.nest);
+    FormFittingContractions(low.nest, context_.target);
     AddRings(low.nest, step.args);
     low.nest.name = absl::StrCat("k", program_.nests.size(), "_", low.nest.label);
     step.label = low.nest.name;
