@@ -4,6 +4,7 @@
 
 #include "ir/base/status.h"
 #include "ir/lowering.h"
+#include "ir/merge_stages.h"
 #include "passes/schedules/contract_shape.h"
 
 namespace agc {
@@ -129,6 +130,16 @@ bool HasMatrixProduct(const Nest& nest) {
   });
 }
 
+// A family computes the product together with reductions over its rows, and quicker than two kernels would.
+bool ReducesProduct(Nest& nest, const Target& target) {
+  if (nest.stages.size() < 2 || target.cpu()) return false;
+  Nest merged = Clone(nest);
+  MergeStages(merged);
+  if (!kProductRowsFamily.matches(merged) || kProductRowsFamily.candidates(merged, target).empty()) return false;
+  nest = std::move(merged);
+  return true;
+}
+
 bool SomeFamilyFits(const Nest& nest) {
   return std::any_of(ScheduleFamilies().begin(), ScheduleFamilies().end(),
                      [&](const ScheduleFamily* f) { return f->matches(nest); });
@@ -186,7 +197,10 @@ bool FormFittingContractions(Nest& nest, const Target& target) {
   Nest formed = Clone(nest);
   if (!FormContractions(formed)) return SomeFamilyFits(nest);
   const bool product = HasMatrixProduct(formed);
-  if (CheapSides(formed, target) && (product ? IsContraction(formed) : SomeFamilyFits(formed))) {
+  const auto fits = [&] {
+    return product ? IsContraction(formed) || ReducesProduct(formed, target) : SomeFamilyFits(formed);
+  };
+  if (CheapSides(formed, target) && fits()) {
     nest = std::move(formed);
     return true;
   }
