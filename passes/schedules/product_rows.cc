@@ -193,16 +193,19 @@ std::vector<Schedule> Candidates(const Nest& nest, const Target& target) {
                                {1, 1},
                                {6, 6}}) {
     if (bm > 1 && CeilDiv(m, bm) * bm > m + m / 2) continue;
-    for (int64_t wide : {64, 128, 256}) {
+    for (int64_t wide : {64, 256}) {
       const int64_t bw = std::clamp<int64_t>(wide / columns, 1, n);
-      for (int64_t local : {64, 128, 256}) {
+      for (int64_t local : {64, 256}) {
         if (local % (bm / tm) != 0) continue;
-        Sizes z{bm, bw, 16, tm, local, 1, columns};
-        if (z.tm * z.tn() > 32) continue;
-        z.lanes = LanesOf(bm * bw, columns, local);
-        Schedule s = ToSchedule(z);
-        const double cost = CostOfProduct(product, z, target);
-        if (cost <= most && Legal(nest, s, target).ok()) all.emplace_back(cost, std::move(s));
+        for (int64_t bk : {16, 64}) {
+          Sizes z{bm, bw, bk, tm, local, 1, columns};
+          if (z.tm * z.tn() > 32) continue;
+          z.lanes = LanesOf(bm * bw, columns, local);
+          Schedule s = ToSchedule(z);
+          if (!Legal(nest, s, target).ok()) continue;
+          const double cost = CostOfProduct(product, z, target);
+          if (cost <= most) all.emplace_back(cost, std::move(s));
+        }
       }
     }
   }
