@@ -366,6 +366,7 @@ bool FormContractions(Nest& nest) {
       nest.stages[k] = stage;
       continue;
     }
+    SplitReductionAxes(nest, k);
     changed = true;
   }
   return changed;
