@@ -337,8 +337,6 @@ absl::StatusOr<LoweredNest> LowerToNest(const Graph& graph, absl::Span<const Val
   return low;
 }
 
-namespace {
-// The factors of a product. A cast of a product is none: the product rounds or wraps before the cast.
 bool SplitProduct(Expr value, Expr& left, Expr& right) {
   if (!value.is(ExprKind::kAlu) || ScalarOps()[value.node().ref].name != "mul") return false;
   left = value.arg(0);
@@ -346,6 +344,7 @@ bool SplitProduct(Expr value, Expr& left, Expr& right) {
   return true;
 }
 
+namespace {
 bool HasLoad(Expr e) {
   const std::vector<Expr> nodes = PostOrder(e);
   return std::any_of(nodes.begin(), nodes.end(), [](Expr x) { return x.is(ExprKind::kLoad); });
@@ -368,6 +367,7 @@ bool FormContractions(Nest& nest) {
       nest.stages[k] = stage;
       continue;
     }
+    SplitReductionAxes(nest, k);
     changed = true;
   }
   return changed;

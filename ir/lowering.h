@@ -36,6 +36,9 @@ struct LoweredNest {
 absl::StatusOr<LoweredNest> LowerToNest(const Graph& graph, absl::Span<const ValueRef> outputs,
                                         absl::FunctionRef<bool(OpId)> inlined);
 
+// The factors of a product. A cast of a product has none: the product rounds or wraps before the cast.
+bool SplitProduct(Expr value, Expr& left, Expr& right);
+
 // Turns sums of products whose two sides mention different axes into contract stages. Returns whether any was.
 bool FormContractions(Nest& nest);
 

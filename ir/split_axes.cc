@@ -95,11 +95,32 @@ bool SplitOnce(Nest& nest, size_t stage) {
   return false;
 }
 
+// Stages that scan go along one axis.
+bool HasScan(const Nest& nest) {
+  return std::any_of(nest.stages.begin(), nest.stages.end(),
+                     [](const NestStage& s) { return s.kind == StageKind::kScan; });
+}
+
+bool SplitReductionOnce(Nest& nest, size_t stage) {
+  for (VarId axis : nest.stages[stage].over) {
+    const std::set<int64_t> divisors = Divisors(nest, nest.stages[stage], axis);
+    if (divisors.empty()) continue;
+    SplitAxis(nest, axis, *divisors.begin());
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
+bool SplitReductionAxes(Nest& nest, size_t stage) {
+  bool changed = false;
+  while (!HasScan(nest) && SplitReductionOnce(nest, stage)) changed = true;
+  return changed;
+}
+
 bool SplitBatchAxes(Nest& nest, size_t stage) {
-  const auto scans = [](const NestStage& s) { return s.kind == StageKind::kScan; };
-  if (std::any_of(nest.stages.begin(), nest.stages.end(), scans)) return false;
+  if (HasScan(nest)) return false;
   bool changed = false;
   while (SplitOnce(nest, stage)) changed = true;
   return changed;

@@ -11,4 +11,8 @@ namespace agc {
 // Cuts the batch axes of contract stage `stage` as long as a part leaves the batch. Returns whether any was.
 bool SplitBatchAxes(Nest& nest, size_t stage);
 
+// Cuts the reduction axes of contract stage `stage` where its sides divide them, as the columns of an im2col do: the
+// loops over the parts divide nothing, and go through the elements in the same order. Returns whether any was.
+bool SplitReductionAxes(Nest& nest, size_t stage);
+
 }  // namespace agc

@@ -23,14 +23,12 @@
 namespace agc {
 namespace {
 
-constexpr double kCloneCost = 2;   // scalar operations that are cheaper than a trip through memory
-constexpr double kRepeatCost = 8;  // scalar operations that may be repeated for every element of a broadcast
-constexpr double kMostTimes = 8;   // how often a group may do the work of a producer over, to spare its storage
+constexpr double kCloneCost = 2;    // scalar operations that are cheaper than a trip through memory
+constexpr double kSpreadCost = 24;  // the same, of values that are smaller there than here
+constexpr double kRepeatCost = 8;   // scalar operations that may be repeated for every element of a broadcast
+constexpr double kMostTimes = 8;    // how often a group may do the work of a producer over, to spare its storage
 
 constexpr int kMostSmall = 16;  // ops that are cloned to spare an epoch
-
-// Scalar operations that take as long as an epoch: 2 us on a GPU, 16 us on a CPU (docs/architecture.md).
-double WorkPerEpoch(const Target& target) { return target.cpu() ? 1 << 17 : 1 << 24; }
 
 class Grouper {
  public:
@@ -42,8 +40,9 @@ class Grouper {
       const OpId id{static_cast<uint32_t>(i)};
       facts_.emplace_back();
       if (!IsComputed(graph.op(id))) continue;
-      AGC_ASSIGN_OR_RETURN(facts_.back(), FactsOf(graph, id));
+      AGC_ASSIGN_OR_RETURN(facts_.back(), FactsOf(graph, id, context_.target));
     }
+    FindWhatFollowsParams();
     for (size_t i = graph.ops.size(); i-- > 0;) {
       const OpId id{static_cast<uint32_t>(i)};
       if (IsComputed(graph.op(id)) && graph.op(id).group < 0 && !fusion_.dead(id)) Grow(id);
@@ -58,10 +57,21 @@ class Grouper {
   }
 
  private:
+  // Kernels with params wait for the one that reads their slots (lower-to-nests), so the first epoch is none of theirs.
+  void FindWhatFollowsParams() {
+    const Graph& graph = fusion_.graph();
+    follows_param_.resize(graph.ops.size());
+    for (const GraphParam& p : graph.params) follows_param_[p.op.index] = p.kind == ParamKind::kParam;
+    for (size_t i = 0; i < graph.ops.size(); ++i) {
+      for (OpId operand : graph.ops[i].operands) follows_param_[i] = follows_param_[i] || follows_param_[operand.index];
+    }
+  }
+
   // The nearest producer first. Those that were refused are tried again when the group has grown.
   void Grow(OpId root) {
     const int group = fusion_.NewGroup();
     fusion_.Join(root, group);
+    roots_.push_back(root);
     work_.push_back(facts_[root.index].work);
     OpSet open = fusion_.producers(root), refused;
     bool grew = context_.fuse;
@@ -89,20 +99,25 @@ class Grouper {
   OpId Absorb(OpId producer, int group) {
     const OpSet& ops = fusion_.members(group);
     const OpFacts& facts = facts_[producer.index];
-    if (!facts.reduces && (Repeated(producer, ops) || ReadOften(producer, ops))) return {};
-    if (facts.cost > 0 && ReadTooOften(producer, ops)) return {};
+    const bool small = Small(producer, ops);
+    const bool spares_epoch =
+        (small && !follows_param_[roots_[group].index]) || (!facts.reduces && fusion_.UsedOnlyBy(producer, ops));
+    if (!facts.reduces && !spares_epoch && Repeated(producer, ops)) return {};
+    if (!facts.reduces && ReadOften(producer, ops)) return {};
+    if (facts.cost > 0 && (ReadTooOften(producer, ops) || LeftToItsProducer(producer, ops))) return {};
     if (!fusion_.UsedOnlyBy(producer, ops) && !facts.reduces && !fusion_.op(producer).is_tuple()) {
-      const bool cheap = facts.cost <= kCloneCost && facts.read <= fusion_.op(producer).type().bytes();
-      const OpId clone = cheap || Small(producer, ops) ? Clone(producer, group) : OpId();
-      if (cheap || clone.valid()) return clone;
+      const OpId clone = Cheap(producer) || small ? Clone(producer, group, spares_epoch) : OpId();
+      if (Cheap(producer) || clone.valid()) return clone;
     }
     if (fusion_.op(producer).group >= 0 || fusion_.ReachesAround({producer}, ops)) return {};
-    return Join(producer, group) ? producer : OpId();
+    return Join(producer, group, spares_epoch) ? producer : OpId();
   }
 
-  bool Join(OpId producer, int group) {
+  // `small`: computing it again and again takes less time than an epoch.
+  bool Join(OpId producer, int group, bool small) {
     OpSet wider = fusion_.members(group);
-    const double most = MostWork(work_[group], facts_[producer.index], wider);
+    double most = MostWork(work_[group], facts_[producer.index], wider);
+    if (small) most = std::max(most, work_[group] + Epoch(wider));
     wider.insert(producer);
     const Fit fit = FitOf(fusion_, wider, context_, most);
     if (!fit.ok()) return false;
@@ -112,14 +127,14 @@ class Grouper {
   }
 
   // A copy of a cheap producer for this group alone.
-  OpId Clone(OpId producer, int group) {
+  OpId Clone(OpId producer, int group, bool small) {
     const std::vector<int> opened = GroupsOpenedBy(producer, group);
     const OpId clone = fusion_.Clone(producer, fusion_.members(group));
     facts_.push_back(OpFacts(facts_[producer.index]));
     const bool others = std::all_of(opened.begin(), opened.end(), [&](int g) {
       return FitOf(fusion_, fusion_.members(g), context_, std::numeric_limits<double>::infinity()).ok();
     });
-    if (!others || !Join(clone, group)) {
+    if (!others || !Join(clone, group, small)) {
       fusion_.Unclone(clone, producer);
       facts_.pop_back();
       return {};
@@ -138,11 +153,27 @@ class Grouper {
     return all;
   }
 
+  // Computing it takes no more than a trip through memory. On a GPU, what makes much of little (unpooling, say) may
+  // take more: others read little, too, then.
+  bool Cheap(OpId producer) const {
+    const OpFacts& facts = facts_[producer.index];
+    const int64_t bytes = fusion_.op(producer).type().bytes();
+    if (facts.cost <= kCloneCost && facts.read <= bytes) return true;
+    return facts.cost <= kSpreadCost && Spreads(producer);
+  }
+  bool Spreads(OpId producer) const {
+    return !context_.target.cpu() && 2 * facts_[producer.index].read <= fusion_.op(producer).type().bytes();
+  }
+
   // Computing so little again for every element, from what the graph is given, takes less time than waiting for the
   // kernel that computes it once.
   bool Small(OpId producer, const OpSet& ops) const {
-    if (Elements(producer) * 8 > Largest(ops)) return false;
-    const double most = WorkPerEpoch(context_.target) / static_cast<double>(Largest(ops));
+    return Elements(producer) * 8 <= Largest(ops) &&
+           FromWhatIsGiven(producer, Epoch(ops) / static_cast<double>(Largest(ops)));
+  }
+
+  // No kernel is needed for the producer, which costs at most so much per element.
+  bool FromWhatIsGiven(OpId producer, double most) const {
     double cost = 0;
     OpSet open = {producer};
     for (int steps = 0; !open.empty(); ++steps) {
@@ -161,8 +192,31 @@ class Grouper {
     return std::none_of(ops.begin(), ops.end(), [&](OpId id) { return facts_[id.index].reduces; });
   }
 
+  // A side of a product that some kernel before could compute with its own results, as the last of its work: there
+  // every element is computed once.
+  bool LeftToItsProducer(OpId producer, const OpSet& ops) const {
+    if (facts_[producer.index].reduces || Spreads(producer)) return false;
+    return FeedsProduct(producer, ops) && !FromWhatIsGiven(producer, std::numeric_limits<double>::infinity());
+  }
+
+  // Some product inside reads the producer, through elementwise work at most.
+  bool FeedsProduct(OpId producer, const OpSet& ops) const {
+    std::vector<OpId> open = {producer};
+    OpSet seen;
+    while (!open.empty()) {
+      const OpId id = open.back();
+      open.pop_back();
+      for (OpId user : fusion_.users(id)) {
+        if (ops.count(user) == 0 || !seen.insert(user).second) continue;
+        if (facts_[user.index].product) return true;
+        if (!facts_[user.index].reduces) open.push_back(user);
+      }
+    }
+    return false;
+  }
+
   // Some reduction inside reads every element many times, as overlapping windows and prefixes do, and would compute the
-  // producer as often.
+  // producer as often. What products would do is known from the work of the group.
   bool ReadOften(OpId producer, const OpSet& ops) const {
     std::vector<OpId> open = {producer};
     OpSet seen;
@@ -172,7 +226,8 @@ class Grouper {
       for (OpId user : fusion_.users(id)) {
         if (ops.count(user) == 0 || !seen.insert(user).second) continue;
         const OpFacts& facts = facts_[user.index];
-        if (facts.reduces && facts_[producer.index].cost * (facts.overlap - 1) > 8 * kRepeatCost) return true;
+        if (facts.reduces && !facts.product && facts_[producer.index].cost * (facts.overlap - 1) > 8 * kRepeatCost)
+          return true;
         if (!facts.reduces) open.push_back(user);
       }
     }
@@ -193,7 +248,7 @@ class Grouper {
   double MostWork(double work, const OpFacts& producer, const OpSet& ops) const {
     const double each = producer.cost <= kRepeatCost ? kRepeatCost * static_cast<double>(Largest(ops)) : 0;
     if (producer.reduces) {
-      const double again = std::min((kMostTimes - 1) * producer.work, WorkPerEpoch(context_.target));
+      const double again = std::min((kMostTimes - 1) * producer.work, Epoch(ops));
       return work + producer.work + std::max({again, 0.25 * producer.work, each});
     }
     return work + std::max(kMostTimes * producer.work, each);
@@ -205,6 +260,8 @@ class Grouper {
     for (OpId id : ops) most = std::max(most, Elements(id));
     return most;
   }
+
+  double Epoch(const OpSet& ops) const { return WorkPerEpoch(context_.target, static_cast<double>(Largest(ops))); }
 
   // Groups numbered by their first op; until then by root.
   void Renumber(std::vector<NotFused>& refused) {
@@ -220,8 +277,10 @@ class Grouper {
 
   FusionGraph fusion_;
   const PassContext& context_;
-  std::vector<OpFacts> facts_ = {};  // by op
-  std::vector<double> work_ = {};    // by group: scalar operations
+  std::vector<OpFacts> facts_ = {};       // by op
+  std::vector<double> work_ = {};         // by group: scalar operations
+  std::vector<OpId> roots_ = {};          // by group
+  std::vector<bool> follows_param_ = {};  // by op, clones apart
 };
 
 // What --explain says of each pair of kernels with a value between them.

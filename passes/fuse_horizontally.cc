@@ -17,7 +17,7 @@ namespace agc {
 namespace {
 
 constexpr int64_t kMostWaves = 16;       // how often a kernel may fill the device and still gain
-constexpr size_t kMostParts = 64;        // of a kernel: drivers compile every part
+constexpr size_t kMostParts = 128;       // of a kernel: drivers compile every part
 constexpr int64_t kLittleShared = 4096;  // bytes that do not limit how many workgroups are resident
 
 int64_t Product(const std::array<int64_t, 3>& n) { return n[0] * n[1] * n[2]; }

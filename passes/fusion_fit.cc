@@ -66,13 +66,15 @@ Fit FitOf(const FusionGraph& graph, const OpSet& ops, const PassContext& context
     return {.refused = absl::StrCat("one kernel would need ", buffers, " buffers, the target has ",
                                     context.target.storage_buffers)};
   }
-  const double work = WorkOf(low->nest);
+  if (alike && !ReadsAlike(low->nest)) return {.refused = "they read the same values along different axes"};
+  // Stages that turn out to be one count once, so work is counted last.
+  const bool fits = FormFittingContractions(low->nest, context.target);
+  const double work = WorkOf(low->nest, context.target);
   if (work > most_work) {
     return {.refused = absl::StrCat("one kernel would do ", static_cast<int64_t>(work), " operations, ",
                                     static_cast<int64_t>(most_work), " pay at most")};
   }
-  if (alike && !ReadsAlike(low->nest)) return {.refused = "they read the same values along different axes"};
-  if (!FormFittingContractions(low->nest)) return {.refused = NoFamily(low->nest)};
+  if (!fits) return {.refused = NoFamily(low->nest)};
   return {.work = work};
 }
 

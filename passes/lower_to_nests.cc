@@ -4,9 +4,12 @@
 //   %1: f32[8] = exp %0  group 0      =>    nest @k0_exp(%x0: f32[8], %x1: f32[8]) -> (%y0: f32[8]) axes i0:8 {
 //   output %out = %1                          store %y0[i0] = exp(%x0[i0] + %x1[i0])  }
 //                                           run @k0_exp(%x, %y) -> (%out)
-// Params are read at ring slot run.index, each_step outputs stored there. An update's value goes to a temporary and is
-// copied to its state by the last steps; `alias` removes the copies that need not be. What has no elements is neither
-// computed nor copied: canonicalize has made it a constant, and its output or state keeps a row of the table alone.
+// Params are read at ring slot run.index, each_step outputs stored there. The kernel that counts run.index up also
+// copies the params of the step to temporaries, which all others read: they need not wait for the index, nor the index
+// for them. Where an each_step output follows from a param that would make a circle, and every kernel reads the ring.
+// An update's value goes to a temporary and is copied to its state by the last steps; `alias` removes the copies that
+// need not be. What has no elements is neither computed nor copied: canonicalize has made it a constant, and its output
+// or state keeps a row of the table alone.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -38,7 +41,11 @@ class GraphLowering {
     FindReaders();
     for (const GraphParam& p : graph_.params) AddParam(p);
     for (size_t i = 0; i < graph_.outputs.size(); ++i) AddOutput(i);
-    for (const Group& group : groups) AGC_RETURN_IF_ERROR(LowerGroup(group));
+    const auto counts = std::find_if(groups.begin(), groups.end(), [&](const Group& g) { return CountsAlone(g); });
+    if (counts != groups.end()) AGC_RETURN_IF_ERROR(LowerCounter(*counts));
+    for (auto group = groups.begin(); group != groups.end(); ++group) {
+      if (group != counts) AGC_RETURN_IF_ERROR(LowerGroup(*group));
+    }
     AGC_RETURN_IF_ERROR(LowerGiven());
     AddUpdates();
     graph_.buffers = std::move(buffers_);
@@ -123,6 +130,39 @@ class GraphLowering {
     return updated_.count(v) != 0 || std::any_of(readers.begin(), readers.end(), outside);
   }
 
+  // The group is the counter of run.index and nothing else, and may read the params for all others.
+  bool CountsAlone(const Group& group) const {
+    if (group.ops.size() != 1 || ResultsFollowFromParams()) return false;
+    return std::any_of(graph_.updates.begin(), graph_.updates.end(), [&](const Update& u) {
+      return u.state == kRunIndex && Resolve(graph_, u.value).op == group.ops[0];
+    });
+  }
+
+  bool ResultsFollowFromParams() const {
+    std::vector<bool> follows(graph_.ops.size());
+    for (const GraphParam& p : graph_.params) follows[p.op.index] = p.kind == ParamKind::kParam;
+    for (size_t i = 0; i < follows.size(); ++i) {
+      for (OpId operand : graph_.ops[i].operands) follows[i] = follows[i] || follows[operand.index];
+    }
+    return std::any_of(graph_.outputs.begin(), graph_.outputs.end(),
+                       [&](const Output& out) { return out.each_step && follows[out.value.index]; });
+  }
+
+  absl::Status LowerCounter(const Group& group) {
+    const ValueRef count = group.outputs[0];
+    std::vector<ValueRef> outputs = {count};
+    for (const GraphParam& p : graph_.params) {
+      if (p.kind == ParamKind::kParam && readers_.count({p.op, 0}) != 0) outputs.push_back({p.op, 0});
+    }
+    std::vector<int32_t> temps;
+    for (ValueRef v : outputs)
+      temps.push_back(
+          AddBuffer({.name = absl::StrCat("b", temps_++), .type = TypeOf(graph_, v), .loc = graph_.op(v.op).loc}));
+    AGC_RETURN_IF_ERROR(AddNest(outputs, temps, [&](OpId id) { return id == count.op; }));
+    for (size_t i = 0; i < outputs.size(); ++i) source_[outputs[i]] = temps[i];
+    return absl::OkStatus();
+  }
+
   absl::Status LowerGroup(const Group& group) {
     std::vector<ValueRef> outputs;  // one per stored buffer
     std::vector<int32_t> targets;
@@ -189,7 +229,7 @@ class GraphLowering {
       step.args.push_back(source);
     }
     step.args.insert(step.args.end(), targets.begin(), targets.end());
-    FormFittingContractions(low.nest);
+    FormFittingContractions(low.nest, context_.target);
     AddRings(low.nest, step.args);
     low.nest.name = absl::StrCat("k", program_.nests.size(), "_", low.nest.label);
     step.label = low.nest.name;

@@ -6,10 +6,12 @@
 // it is an index. What reads registers, shared memory or a written buffer is never moved or named.
 #include <algorithm>
 #include <iterator>
-#include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "passes/pass.h"
 
@@ -18,8 +20,25 @@ namespace {
 
 struct Scope {
   std::vector<Stmt> out = {};
-  std::map<uint32_t, VarId> names = {};  // ExprId -> let
+  std::vector<uint32_t> named = {};  // ExprIds whose let stands here
   bool conditional = false;
+};
+
+// A value for every number; those beyond the end, and those nobody set, have the default.
+template <typename T>
+class Table {
+ public:
+  explicit Table(T unset) : unset_(unset) {}
+  const T& at(uint32_t i) const { return i < values_.size() ? values_[i] : unset_; }
+  T& operator[](uint32_t i) {
+    if (i >= values_.size()) values_.resize(i + i / 2 + 16, unset_);
+    return values_[i];
+  }
+  void clear() { values_.clear(); }
+
+ private:
+  T unset_;
+  std::vector<T> values_ = {};
 };
 
 class Placer {
@@ -32,6 +51,7 @@ class Placer {
       counts_.clear();
       mutable_.clear();
       depth_of_.clear();
+      name_of_.clear();
       Tally(part.body);
       chain_.assign(1, {});
       Block(part.body);
@@ -55,40 +75,44 @@ class Placer {
   }
 
   bool IsMutable(Expr e) {
-    const auto it = mutable_.find(e.id.index);
-    if (it != mutable_.end()) return it->second;
+    if (const int8_t known = mutable_.at(e.id.index); known >= 0) return known != 0;
     bool m = e.is(ExprKind::kAllocLoad) ||
              (e.is(ExprKind::kLoad) && kernel_.params[e.node().ref].access != KernelAccess::kRead);
     for (size_t i = 0; i < e.node().args.size(); ++i) m = IsMutable(e.arg(static_cast<int>(i))) || m;
-    return mutable_[e.id.index] = m;
+    mutable_[e.id.index] = m ? 1 : 0;
+    return m;
   }
 
   // What the depth of an expression comes from; it does not change while statements are placed.
   struct Needs {
-    std::vector<VarId> vars = {};  // ascending
-    bool value = false;            // something other than index arithmetic, which must not leave an `if`
+    absl::InlinedVector<VarId, 4> vars = {};  // ascending
+    bool value = false;                       // something other than index arithmetic, which must not leave an `if`
   };
   const Needs& NeedsOf(Expr e) {
     const auto it = needs_.find(e.id.index);
-    if (it != needs_.end()) return it->second;
+    if (it != needs_.end()) return *it->second;
     Needs needs{.value = e.dtype() != DType::kIndex || e.is(ExprKind::kToIndex)};
     if (e.is(ExprKind::kVar)) needs = {{e.node().ref}, false};
     for (size_t i = 0; i < e.node().args.size(); ++i) {
       const Needs& of = NeedsOf(e.arg(static_cast<int>(i)));
-      std::vector<VarId> both;
+      if (std::includes(needs.vars.begin(), needs.vars.end(), of.vars.begin(), of.vars.end())) {
+        needs.value = needs.value || of.value;
+        continue;
+      }
+      absl::InlinedVector<VarId, 4> both;
       std::set_union(needs.vars.begin(), needs.vars.end(), of.vars.begin(), of.vars.end(), std::back_inserter(both));
       needs.vars = std::move(both);
       needs.value = needs.value || of.value;
     }
-    return needs_.emplace(e.id.index, std::move(needs)).first->second;
+    return *needs_.emplace(e.id.index, std::make_unique<Needs>(std::move(needs))).first->second;
   }
 
   size_t Depth(Expr e) {
     const Needs& needs = NeedsOf(e);
     size_t d = 0;
     for (VarId v : needs.vars) {
-      const auto it = depth_of_.find(v);
-      d = std::max(d, it == depth_of_.end() ? chain_.size() - 1 : it->second);
+      const int32_t depth = depth_of_.at(v);
+      d = std::max(d, depth < 0 ? chain_.size() - 1 : static_cast<size_t>(depth));
     }
     for (size_t j = chain_.size(); needs.value && j-- > d + 1;) {
       if (chain_[j].conditional) return j;
@@ -99,15 +123,19 @@ class Placer {
   static bool Leaf(Expr e) { return e.is(ExprKind::kConst) || e.is(ExprKind::kVar); }
 
   bool Find(Expr e, Expr& name) {
-    for (size_t j = chain_.size(); j-- > 0;) {
-      const auto it = chain_[j].names.find(e.id.index);
-      if (it != chain_[j].names.end()) {
-        name = pool_.Var(it->second);
-        return true;
-      }
-    }
-    return false;
+    const int32_t var = name_of_.at(e.id.index);
+    if (var < 0) return false;
+    name = pool_.Var(static_cast<VarId>(var));
+    return true;
   }
+
+  // The variable stands for the expression until the scope ends.
+  void Name(Expr e, VarId var, size_t depth) {
+    name_of_[e.id.index] = static_cast<int32_t>(var);
+    chain_[depth].named.push_back(e.id.index);
+  }
+
+  void SetDepth(VarId var, size_t depth) { depth_of_[var] = static_cast<int32_t>(depth); }
 
   Expr Bind(Expr original, Expr value, size_t depth) {
     const ExprNode& n = value.node();
@@ -117,8 +145,8 @@ class Placer {
     let.var = v;
     let.value = value.id;
     chain_[depth].out.push_back(std::move(let));
-    chain_[depth].names[original.id.index] = v;
-    depth_of_[v] = depth;
+    Name(original, v, depth);
+    SetDepth(v, depth);
     return pool_.Var(v);
   }
 
@@ -133,7 +161,8 @@ class Placer {
     const Expr value = Children(e);
     if (Leaf(value)) return value;
     const bool cheap = e.is(ExprKind::kLane) || e.is(ExprKind::kFromIndex);
-    if (depth < current || (counts_[e.id.index] > 1 && !cheap) || e.is(ExprKind::kLoad)) return Bind(e, value, depth);
+    if (depth < current || (counts_.at(e.id.index) > 1 && !cheap) || e.is(ExprKind::kLoad))
+      return Bind(e, value, depth);
     return value;
   }
 
@@ -172,7 +201,7 @@ class Placer {
       Expr name;
       if (Find(plain, name)) {
         placed = name;
-      } else if (terms[i].depth < current || (i + 1 == terms.size() && n.payload == 0 && counts_[e.id.index] > 1)) {
+      } else if (terms[i].depth < current || (i + 1 == terms.size() && n.payload == 0 && counts_.at(e.id.index) > 1)) {
         placed = Bind(plain, placed, terms[i].depth);
       }
     }
@@ -187,9 +216,10 @@ class Placer {
 
   void Nested(std::vector<Stmt>& body, bool conditional, const VarId* var) {
     chain_.push_back({.conditional = conditional});
-    if (var != nullptr) depth_of_[*var] = chain_.size() - 1;
+    if (var != nullptr) SetDepth(*var, chain_.size() - 1);
     Block(body);
     body = std::move(chain_.back().out);
+    for (uint32_t id : chain_.back().named) name_of_[id] = -1;
     chain_.pop_back();
   }
 
@@ -205,7 +235,7 @@ class Placer {
     const bool conditional = s.kind == StmtKind::kIf || s.kind == StmtKind::kIfLast;
     if (loop || conditional || s.kind == StmtKind::kRegion) Nested(s.body, conditional, loop ? &s.var : nullptr);
     if (!s.otherwise.empty()) Nested(s.otherwise, conditional, nullptr);
-    if (s.kind == StmtKind::kLanes || s.kind == StmtKind::kAtomic) depth_of_[s.var] = chain_.size() - 1;
+    if (s.kind == StmtKind::kLanes || s.kind == StmtKind::kAtomic) SetDepth(s.var, chain_.size() - 1);
     chain_.back().out.push_back(std::move(s));
   }
 
@@ -215,18 +245,19 @@ class Placer {
     Expr name;
     const bool load = e.is(ExprKind::kLoad) && !IsMutable(e) && !Find(e, name) && Depth(e) == chain_.size() - 1;
     Set(s.value, load ? Children(e) : Place(e));
-    depth_of_[s.var] = chain_.size() - 1;
-    if (load) chain_.back().names[e.id.index] = s.var;
+    SetDepth(s.var, chain_.size() - 1);
+    if (load) Name(e, s.var, chain_.size() - 1);
     chain_.back().out.push_back(std::move(s));
   }
 
   Kernel& kernel_;
   ExprPool& pool_;
   std::vector<Scope> chain_ = {};
-  std::map<uint32_t, int> counts_ = {};
-  std::map<uint32_t, bool> mutable_ = {};
-  std::map<uint32_t, Needs> needs_ = {};  // by ExprId
-  std::map<VarId, size_t> depth_of_ = {};
+  Table<int32_t> counts_{0};    // by ExprId, as the next three
+  Table<int8_t> mutable_{-1};   // -1: not known
+  Table<int32_t> name_of_{-1};  // the let of what is named in an open scope
+  absl::flat_hash_map<uint32_t, std::unique_ptr<Needs>> needs_ = {};
+  Table<int32_t> depth_of_{-1};  // by VarId
   int next_ = 0;
   bool changed_ = false;
 };

@@ -27,6 +27,7 @@ extern const RuleTable kIdentityRules;      // arithmetic that changes nothing
 extern const RuleTable kZeroRules;          // arithmetic that changes nothing but -0
 extern const RuleTable kViewRules;          // views of views, views that change nothing
 extern const RuleTable kAlgebraRules;       // cheaper forms of the same value
+extern const RuleTable kMotionRules;        // the same ops in another order
 
 // Applies the tables to every op of every graph until nothing changes; the first rule that fires wins. Returns whether
 // any did.

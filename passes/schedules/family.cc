@@ -2,8 +2,9 @@
 
 namespace agc {
 namespace {
-constexpr const ScheduleFamily* kFamilies[] = {&kTilesFamily, &kContractFamily,  &kColumnsFamily,
-                                               &kRowsFamily,  &kTransposeFamily, &kPointwiseFamily};
+constexpr const ScheduleFamily* kFamilies[] = {&kProductRowsFamily, &kTilesFamily, &kContractFamily,
+                                               &kColumnsFamily,     &kRowsFamily,  &kTransposeFamily,
+                                               &kPointwiseFamily};
 }
 
 absl::Span<const ScheduleFamily* const> ScheduleFamilies() { return kFamilies; }

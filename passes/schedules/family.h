@@ -49,7 +49,7 @@ struct ScheduleFamily {
 };
 
 extern const ScheduleFamily kPointwiseFamily, kTransposeFamily, kRowsFamily, kColumnsFamily, kContractFamily,
-    kTilesFamily;
+    kTilesFamily, kProductRowsFamily;
 absl::Span<const ScheduleFamily* const> ScheduleFamilies();  // in order of preference
 const ScheduleFamily* FindFamily(absl::string_view name);    // nullptr if unknown
 

@@ -60,7 +60,7 @@ void CheckInExecutor(const Program& nests, const EvalInputs& in, const EvalResul
 }
 
 // `unfit`: programs whose reduction has one element or none of both sides, so that no nest is left for the family.
-void CheckCases(const std::vector<ScheduleCase>& cases, int expected_unfit) {
+void CheckCases(const std::vector<ScheduleCase>& cases, int expected_unfit, const Target& target = TheTarget()) {
   Batch all, some;
   int unfit = 0;
   for (const ScheduleCase& c : cases) {
@@ -70,7 +70,7 @@ void CheckCases(const std::vector<ScheduleCase>& cases, int expected_unfit) {
     for (const std::string& schedule : c.schedules) {
       const std::string label = absl::StrCat(schedule, " of\n", c.graph);
       Program nests = Clone(tensors);
-      const int pinned = Pin(nests, TheTarget(), schedule);
+      const int pinned = Pin(nests, target, schedule);
       EXPECT_GE(pinned, 0) << label;
       unfit += pinned == 0;
       if (pinned < 1) continue;
@@ -90,6 +90,12 @@ TEST(Schedules, SplitRows) { CheckCases(SplitRowsCases(), 4); }
 TEST(Schedules, Columns) { CheckCases(ColumnsCases(), 17); }
 TEST(Schedules, Transpose) { CheckCases(TransposeCases(), 0); }
 TEST(Schedules, Tiles) { CheckCases(TilesCases(), 15); }
+// Products are joined with what reduces them on a GPU only; once they are, they run here, too.
+TEST(Schedules, ProductRows) {
+  Target gpu = TheTarget();
+  gpu.kind = DeviceKind::kGpu;
+  CheckCases(ProductRowsCases(), 0, gpu);
+}
 TEST(Schedules, Contract) { CheckCases(ContractCases(), 24); }
 
 // The default schedules of a device whose grids fold run on the real one, too.

@@ -193,6 +193,47 @@ inline std::vector<ScheduleCase> TilesCases() {
                            "tiles {bm = 6, bn = 10, bk = 2, tm = 3, tn = 5, ks = 2, split = 100}"});
 }
 
+// Softmax of a batch of products.
+inline std::string ScoresGraph(int64_t b, int64_t m, int64_t k, int64_t n) {
+  const std::string t = absl::StrCat("f32[", b, ",", m, ",", n, "]");
+  return GraphText(absl::StrCat("input %a: f32[", b, ",", m, ",", k, "], input %b: f32[", b, ",", k, ",", n, "]"),
+                   absl::StrCat("%y: ", t, ") {\n    %0: ", t, " = batch_matmul %a, %b\n    %1: ", t,
+                                " = softmax %0 {axis = 2}\n    output %y = %1"));
+}
+
+// Rounded logits with the position of the first largest one.
+inline std::string LogitsGraph(int64_t m, int64_t k, int64_t n) {
+  const std::string t = absl::StrCat("f32[", m, ",", n, "]"), r = absl::StrCat("i32[", m, "]");
+  return GraphText(
+      absl::StrCat("input %a: f32[", m, ",", k, "], input %b: f32[", k, ",", n, "]"),
+      absl::StrCat("%y: ", t, ", %p: ", r, ") {\n    %0: ", t, " = matmul %a, %b\n    %1: ", t,
+                   " = mul %0, %0\n    %2: ", r, " = argmax %1 {axis = 1}\n    output %y = %1\n    output %p = %2"));
+}
+
+// A padded convolution of n images, and the largest of every 2 x 3 window with its position.
+inline std::string PooledGraph(int64_t n, int64_t channels) {
+  const std::string c = absl::StrCat("f32[", n, ",", channels, ",6,9]"),
+                    y = absl::StrCat("[", n, ",", channels, ",3,3]");
+  return GraphText(
+      absl::StrCat("input %a: f32[", n, ",2,6,9], input %w: f32[", channels, ",2,3,3], input %b: f32[", channels,
+                   ",1,1]"),
+      absl::StrCat("%y: f32", y, ", %p: u8", y, ") {\n    %0: ", c,
+                   " = conv2d %a, %w {pad = [1, 1, 1, 1]}\n    %1: ", c, " = broadcast %b {shape = [", n, ", ",
+                   channels, ", 6, 9]}\n    %2: ", c, " = add %0, %1\n    %3: (f32", y, ", u8", y,
+                   ") = max_pool_with_index %2 {window = [2, 3]}\n    %4: f32", y, " = get %3 {index = 0}\n    %5: u8",
+                   y, " = get %3 {index = 1}\n    output %y = %4\n    output %p = %5"));
+}
+
+inline std::vector<ScheduleCase> ProductRowsCases() {
+  const std::vector<std::string> all = {"product_rows {bm = 4, bw = 1, bk = 5, tm = 1, local = 8, lanes = 1}",
+                                        "product_rows {bm = 2, bw = 3, bk = 4, tm = 2, local = 16, lanes = 2}",
+                                        "product_rows {bm = 6, bw = 2, bk = 16, tm = 3, local = 16, lanes = 8}"};
+  return {{ScoresGraph(1, 4, 5, 8), all},   // one tile of the first schedule
+          {ScoresGraph(3, 5, 6, 33), all},  // odd
+          {LogitsGraph(1, 7, 2), all},     {LogitsGraph(13, 33, 10), all}, {PooledGraph(1, 1), all},  // M = 1
+          {PooledGraph(2, 5), all}};
+}
+
 inline std::vector<ScheduleCase> ContractCases() {
   return ContractionCases(
       {"contract {tm = 4, tn = 1, local = 8, split = 1}", "contract {tm = 1, tn = 1, local = 1, split = 1}",
