@@ -134,7 +134,7 @@ class Tile {
         n_(Extent(nest, shape.n)),
         z_(Extent(nest, shape.batch)) {}
 
-  absl::StatusOr<Kernel> Build(StoreSum store) {
+  absl::StatusOr<Kernel> Build(StoreSums store) {
     const int64_t nt = (n_ + tn_ * local_ - 1) / (tn_ * local_), mt = (m_ + tm_ - 1) / tm_, zt = z_ * split_;
     if (nt > target_.max_groups_x)
       return absl::ResourceExhaustedError(
@@ -222,7 +222,7 @@ class Tile {
         [&](int64_t i, int64_t j) { body.push_back(SetAlloc(sum_, At(i, j), b_.Read(sum_, At(i, j)) + a[i] * c[j])); });
   }
 
-  void EmitStores(StoreSum store, std::vector<Stmt>& body) {
+  void EmitStores(StoreSums store, std::vector<Stmt>& body) {
     const bool whole = n_ % tn_ == 0;  // then a group of columns is inside or outside as one
     std::vector<Stmt> all =
         b_.Below(quad_, whole ? n_ / tn_ : quad_.node().hi + 1, "q", /*uniform=*/false, [&](Expr quad) {
@@ -236,7 +236,7 @@ class Tile {
     Append(body, std::move(all));
   }
 
-  std::vector<Stmt> EmitRow(StoreSum store, int64_t i, Expr m, Expr quad) {
+  std::vector<Stmt> EmitRow(StoreSums store, int64_t i, Expr m, Expr quad) {
     std::vector<Stmt> columns;
     for (int64_t j = 0; j < tn_; ++j) {
       Append(columns, b_.Below(quad * tn_ + j, n_, "n", /*uniform=*/false, [&](Expr n) {
@@ -248,7 +248,7 @@ class Tile {
         std::vector<Stmt> out;
         const Expr sum = b_.ValueVar("sum", nest_.components[0].dtype, &v);
         out.push_back(LetStmt(v, b_.Read(sum_, At(i, j))));
-        store(b_, map, m, n, batch_, part_, sum, out);
+        store(b_, {{map, m, n, sum}}, batch_, part_, out);
         return out;
       }));
     }
@@ -279,7 +279,7 @@ absl::StatusOr<Built> Build(const Nest& nest, const Target& target) {
   const int64_t first = shape.k.empty() ? 1 : nest.extent(shape.k[0]);
   const int64_t per = (first + nest.schedule.Int("split", 1) - 1) / nest.schedule.Int("split", 1);
   const int64_t split = (first + per - 1) / per;  // no part is empty
-  return BuildContraction(nest, shape, split, target, [&](const Nest& n, int64_t parts, StoreSum store) {
+  return BuildContraction(nest, shape, split, target, [&](const Nest& n, int64_t parts, StoreSums store) {
     return Tile(n, shape, target, parts).Build(store);
   });
 }

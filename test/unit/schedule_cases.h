@@ -174,6 +174,7 @@ inline std::vector<ScheduleCase> ContractionCases(const std::vector<std::string>
           {MatmulGraph(4, 5, 8), all},    // exactly one tile of the first schedule
           {MatmulGraph(5, 5, 9), all},    // one more
           {MatmulGraph(13, 7, 33), all},  // odd
+          {MatmulGraph(24, 12, 40), all},  // whole vectors of every operand
           {MatmulGraph(1, 17, 20), all},  // M = 1
           {MatmulGraph(20, 17, 1), all},  // N = 1: a matrix times a vector
           {MatmulGraph(6, 1, 10), all},   // K = 1
@@ -190,7 +191,11 @@ inline std::vector<ScheduleCase> TilesCases() {
                            "tiles {bm = 4, bn = 4, bk = 2, tm = 2, tn = 4}",
                            "tiles {bm = 4, bn = 4, bk = 4, tm = 2, tn = 2, ks = 4}",
                            "tiles {bm = 2, bn = 8, bk = 4, tm = 1, tn = 2, split = 3}",
-                           "tiles {bm = 6, bn = 10, bk = 2, tm = 3, tn = 5, ks = 2, split = 100}"});
+                           "tiles {bm = 6, bn = 10, bk = 2, tm = 3, tn = 5, ks = 2, split = 100}",
+                           "tiles {bm = 8, bn = 8, bk = 4, tm = 4, tn = 8, ahead = 1}",
+                           "tiles {bm = 4, bn = 4, bk = 3, tm = 1, tn = 2, ahead = 1, raster = 0}",
+                           "tiles {bm = 16, bn = 32, bk = 4, tm = 4, tn = 4, ahead = 1, raster = 2}",
+                           "tiles {bm = 2, bn = 4, bk = 2, tm = 2, tn = 1, ks = 2, split = 2, ahead = 1, raster = 1}"});
 }
 
 inline std::vector<ScheduleCase> ContractCases() {

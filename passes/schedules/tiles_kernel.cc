@@ -1,0 +1,405 @@
+#include "passes/schedules/tiles_kernel.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "passes/schedules/vector_width.h"
+
+namespace agc {
+namespace {
+
+// Rows or columns of an invocation: runs of up to four neighbours, which lie `apart` runs from each other.
+struct TileAxis {
+  int64_t run = 1, count = 1, apart = 1;
+
+  TileAxis(int64_t block, int64_t tile) : run(std::gcd(tile, int64_t{4})), count(tile), apart(block / tile) {}
+  int64_t runs() const { return count / run; }
+  // The first element of run r of invocation `i`, in units of runs.
+  Expr At(Expr i, int64_t r) const { return i + r * apart; }
+};
+
+// How a side of the product comes to shared memory.
+struct Side {
+  ExprId value = {};
+  uint32_t alloc = 0;
+  int64_t width = 0;             // rows or columns of a slab
+  std::vector<VarId> axes = {};  // its rows or columns
+  Expr first = {};               // row or column of the workgroup
+  int64_t extent = 0;            // rows or columns in all
+  bool along_k = false;          // neighbours in memory are steps, not rows
+  int64_t vec = 1;               // neighbours that are loaded at once
+};
+
+// A slab's share of an invocation, loaded but not yet in shared memory.
+struct Staged {
+  struct Element {
+    Expr kk = {}, x = {}, value = {};
+  };
+  std::vector<std::vector<Element>> groups = {};  // of neighbours
+  std::vector<Expr> inside = {};                  // by group: whether it exists
+};
+
+class TilesKernel {
+ public:
+  TilesKernel(const Nest& nest, const ContractShape& shape, int64_t split, const Target& target)
+      : nest_(nest),
+        shape_(shape),
+        z_(TileSizesOf(nest.schedule)),
+        split_(split),
+        groups_(TileGroups(nest, shape, z_, split, target)),
+        b_(nest),
+        m_(Extent(nest, shape.m)),
+        n_(Extent(nest, shape.n)),
+        k_(Extent(nest, shape.k)),
+        slabs_(CeilDiv(k_, z_.bk)),
+        rows_(z_.bm, z_.tm),
+        columns_(z_.bn, z_.tn) {}
+
+  Kernel Build(StoreSums store) {
+    VarId gx = 0, gy = 0, gz = 0, t = 0;
+    Workgroup(b_.IndexVar("gx", groups_[0], &gx), b_.IndexVar("gy", groups_[1], &gy));
+    const Expr z = b_.IndexVar("gz", groups_[2], &gz);
+    const int64_t batches = Extent(nest_, shape_.batch);
+    batch_ = Mod(z, batches);
+    part_ = Div(z, batches);
+    t_ = b_.IndexVar("t", z_.threads(), &t);
+    Invocation();
+    std::vector<Stmt> body;
+    EmitSums(body);
+    if (z_.ks > 1) {
+      EmitCombined(store, body);
+    } else {
+      EmitOwn(store, body);
+    }
+    const auto loop = [&](ForMode mode, VarId v, int64_t extent, int dim) {
+      body = {ForStmt(mode, v, b_.pool().Int(0), b_.pool().Int(extent), std::move(body), dim)};
+    };
+    loop(ForMode::kLocal, t, z_.threads(), 0);
+    loop(ForMode::kWorkgroup, gx, groups_[0], 0);
+    loop(ForMode::kWorkgroup, gy, groups_[1], 1);
+    loop(ForMode::kWorkgroup, gz, groups_[2], 2);
+    b_.kernel().local = {z_.threads(), 1, 1};
+    b_.kernel().parts.push_back({.groups = groups_, .body = std::move(body)});
+    return b_.Take();
+  }
+
+ private:
+  // ---- who computes what
+  // Workgroups that run together should share rows and columns: `raster` tiles of rows before the next column.
+  void Workgroup(Expr x, Expr y) {
+    Expr row = y, column = x;
+    const int64_t down = CeilDiv(m_, z_.bm), across = CeilDiv(n_, z_.bn);
+    if (groups_[1] == 1 && down > 1) {
+      int64_t g = std::min(down, std::max<int64_t>(1, z_.raster));
+      while (down % g != 0) --g;
+      row = Div(x, across * g) * g + Mod(x, g);
+      column = Div(Mod(x, across * g), g);
+    }
+    row0_ = row * z_.bm;
+    column0_ = column * z_.bn;
+  }
+
+  // 32 neighbouring invocations take a patch of 8 columns and 4 rows, which reads fewer words than 32 columns of a row.
+  void Invocation() {
+    const int64_t across = columns_.apart, down = rows_.apart;
+    const Expr of_group = Mod(t_, across * down);
+    tk_ = Div(t_, across * down);
+    if (across % 8 == 0 && down % 4 == 0) {
+      const Expr patch = Div(of_group, 32), lane = Mod(of_group, 32);
+      tj_ = Mod(patch, across / 8) * 8 + Mod(lane, 8);
+      ti_ = Div(patch, across / 8) * 4 + Div(lane, 8);
+    } else {
+      tj_ = Mod(of_group, across);
+      ti_ = Div(of_group, across);
+    }
+  }
+
+  Side MakeSide(ExprId value, absl::string_view name, int64_t width, const std::vector<VarId>& axes, Expr first,
+                int64_t extent, std::vector<Stmt>& body) {
+    Side side{.value = value, .width = width, .axes = axes, .first = first, .extent = extent};
+    side.alloc = Shared(name, nest_.at(value).dtype(), {z_.bk, width}, TileSizes::Skew(width), body);
+    std::vector<VarId> others = shape_.batch;
+    const auto neighbours = [&](const std::vector<VarId>& run, const std::vector<VarId>& rest, int64_t unit) {
+      std::vector<VarId> fixed = others;
+      fixed.insert(fixed.end(), rest.begin(), rest.end());
+      return std::gcd(VectorWidth(nest_, fixed, {{value, run}}, {}, {}), unit);
+    };
+    const int64_t along_k = neighbours(shape_.k, axes, z_.bk), along_x = neighbours(axes, shape_.k, width);
+    side.vec = std::max(along_k, along_x);
+    side.along_k = along_k > along_x || (along_k == along_x && StepsAreNearer(value, axes));
+    return side;
+  }
+
+  // Whether neighbouring steps, not neighbouring rows, lie next to each other in memory.
+  bool StepsAreNearer(ExprId side, const std::vector<VarId>& axes) const {
+    return !shape_.k.empty() && StrideInLoads(nest_, side, shape_.k.back()) == 1 &&
+           (axes.empty() || StrideInLoads(nest_, side, axes.back()) != 1 ||
+            nest_.extent(shape_.k.back()) > nest_.extent(axes.back()));
+  }
+
+  // ---- the sums
+  void EmitSums(std::vector<Stmt>& body) {
+    const NestStage& stage = nest_.stages[0];
+    const ExprId left = stage.values[shape_.swapped ? 1 : 0], right = stage.values[shape_.swapped ? 0 : 1];
+    const DType acc = nest_.components[0].dtype;
+    sum_ = b_.AddAlloc("acc", AllocSpace::kRegister, acc, {z_.tm, z_.tn});
+    sides_ = {MakeSide(left, "a", z_.bm, shape_.m, row0_, m_, body),
+              MakeSide(right, "b", z_.bn, shape_.n, column0_, n_, body)};
+    Declare(sum_, body);
+    ForTile([&](int64_t i, int64_t j) { body.push_back(SetAlloc(sum_, Ints(i, j), Number(b_.pool(), acc, 0))); });
+    const int64_t per = CeilDiv(slabs_, split_);
+    const Expr begin = split_ > 1 ? part_ * per : b_.pool().Int(0);
+    const Expr end = split_ > 1 ? Min(begin + per, slabs_) : b_.pool().Int(slabs_);
+    if (z_.ahead != 0 && per > 1) {
+      EmitAhead(begin, end, body);
+      return;
+    }
+    VarId slab = 0;
+    const Expr s = b_.IndexVar("slab", slabs_, &slab);
+    std::vector<Stmt> inner;
+    const std::vector<Staged> staged = EmitLoads(s, inner);
+    EmitStage(staged, inner);
+    EmitProducts(inner);
+    inner.push_back(BarrierStmt(Fence::kShared));
+    body.push_back(ForStmt(ForMode::kSerial, slab, begin, end, std::move(inner)));
+  }
+
+  // The loads of the next slab are under way while this one is multiplied; the last one is multiplied after the loop.
+  void EmitAhead(Expr begin, Expr end, std::vector<Stmt>& body) {
+    const std::vector<Staged> first = EmitLoads(begin, body);
+    EmitStage(first, body);
+    VarId slab = 0;
+    const Expr s = b_.IndexVar("slab", slabs_, &slab);
+    std::vector<Stmt> inner;
+    const std::vector<Staged> next = EmitLoads(s, inner);
+    EmitProducts(inner);
+    inner.push_back(BarrierStmt(Fence::kShared));
+    EmitStage(next, inner);
+    body.push_back(ForStmt(ForMode::kSerial, slab, begin + 1, end, std::move(inner)));
+    EmitProducts(body);
+  }
+
+  std::vector<Staged> EmitLoads(Expr slab, std::vector<Stmt>& body) {
+    std::vector<Staged> staged;
+    for (const Side& side : sides_) staged.push_back(EmitLoads(side, slab, body));
+    return staged;
+  }
+
+  // Element (kk, x) of a slab is the side's value at position first + x and step slab * bk + kk. Its loads are pinned
+  // here; what is computed from them waits until it is stored.
+  Staged EmitLoads(const Side& side, Expr slab, std::vector<Stmt>& body) {
+    Staged staged;
+    const int64_t groups = side.width * z_.bk / side.vec;
+    for (int64_t g = 0; g < groups; g += z_.threads()) {
+      staged.inside.push_back(InRange(t_ + g, groups));
+      const Expr i = Min(t_ + g, groups - 1);
+      std::vector<Staged::Element> neighbours;
+      for (int64_t e = 0; e < side.vec; ++e) {
+        Staged::Element at;
+        if (side.along_k) {
+          at.kk = Mod(i, z_.bk / side.vec) * side.vec + e;
+          at.x = Div(i, z_.bk / side.vec);
+        } else {
+          at.x = Mod(i, side.width / side.vec) * side.vec + e;
+          at.kk = Div(i, side.width / side.vec);
+        }
+        at.value = EmitLoad(side, slab * z_.bk + at.kk, side.first + at.x, e, body);
+        neighbours.push_back(at);
+      }
+      staged.groups.push_back(std::move(neighbours));
+    }
+    return staged;
+  }
+
+  // A position beyond the end repeats the last one; neighbours are clamped together and stay neighbours.
+  static Expr Clamp(Expr position, int64_t extent, int64_t vec, int64_t e) {
+    if (vec == 1) return Min(position, extent - 1);
+    return Min(Div(position, vec), extent / vec - 1) * vec + e;
+  }
+
+  Expr EmitLoad(const Side& side, Expr k, Expr x, int64_t e, std::vector<Stmt>& body) {
+    AxisMap map;
+    Unflatten(nest_, side.axes, Clamp(x, side.extent, side.along_k ? 1 : side.vec, e), map);
+    Unflatten(nest_, shape_.k, Clamp(k, k_, side.along_k ? side.vec : 1, e), map);
+    Unflatten(nest_, shape_.batch, batch_, map);
+    LoadMap loads;
+    for (Expr load : PostOrder(nest_.at(side.value))) {
+      if (!load.is(ExprKind::kLoad)) continue;
+      VarId v = 0;
+      const Expr value = b_.At(load.id, map, {}, loads);
+      loads[load.id.index] = b_.ValueVar("next", value.dtype(), &v);
+      body.push_back(LetStmt(v, value, nest_.stages[0].loc));
+    }
+    const Expr value = b_.At(side.value, map, {}, loads);
+    return Select(InRange(k, k_), value, Number(b_.pool(), value.dtype(), 0));
+  }
+
+  void EmitStage(const std::vector<Staged>& staged, std::vector<Stmt>& body) {
+    for (size_t s = 0; s < sides_.size(); ++s) {
+      for (size_t g = 0; g < staged[s].groups.size(); ++g) {
+        std::vector<Stmt> stores;
+        for (const Staged::Element& e : staged[s].groups[g])
+          stores.push_back(SetAlloc(sides_[s].alloc, {e.kk, e.x}, e.value));
+        const Expr inside = staged[s].inside[g];
+        if (!inside.IsTrue()) stores = {IfStmt(inside, std::move(stores))};
+        Append(body, std::move(stores));
+      }
+    }
+    body.push_back(BarrierStmt(Fence::kShared));
+  }
+
+  void EmitProducts(std::vector<Stmt>& body) {
+    VarId v = 0;
+    const int64_t steps = z_.bk / z_.ks;
+    const Expr kk = tk_ * steps + b_.IndexVar("kk", steps, &v);
+    std::vector<Stmt> inner;
+    const std::vector<Expr> a = EmitReads(sides_[0], rows_, ti_, kk, inner);
+    const std::vector<Expr> c = EmitReads(sides_[1], columns_, tj_, kk, inner);
+    ForTile([&](int64_t i, int64_t j) {
+      inner.push_back(SetAlloc(sum_, Ints(i, j), b_.Read(sum_, Ints(i, j)) + a[i] * c[j]));
+    });
+    body.push_back(ForStmt(ForMode::kUnroll, v, b_.pool().Int(0), b_.pool().Int(steps), std::move(inner)));
+  }
+
+  std::vector<Expr> EmitReads(const Side& side, const TileAxis& axis, Expr own, Expr kk, std::vector<Stmt>& body) {
+    std::vector<Expr> all;
+    for (int64_t i = 0; i < axis.count; ++i) {
+      VarId var = 0;
+      const Expr value = b_.Read(side.alloc, {kk, axis.At(own, i / axis.run) * axis.run + i % axis.run});
+      all.push_back(b_.ValueVar(absl::StrCat(b_.kernel().allocs[side.alloc].name, i), value.dtype(), &var));
+      body.push_back(LetStmt(var, value));
+    }
+    return all;
+  }
+
+  // ---- the outputs
+  void EmitOwn(StoreSums store, std::vector<Stmt>& body) {
+    for (int64_t i = 0; i < z_.tm; ++i) {
+      const Expr row = rows_.At(ti_, i / rows_.run) * rows_.run + i % rows_.run;
+      for (int64_t r = 0; r < columns_.runs(); ++r) {
+        Append(body, EmitRun(store, row, columns_.At(tj_, r), [&](int64_t e, std::vector<Stmt>&) {
+                 return b_.Read(sum_, Ints(i, r * columns_.run + e));
+               }));
+      }
+    }
+  }
+
+  // The sums of the ks groups, added in order; every invocation stores some of the outputs.
+  void EmitCombined(StoreSums store, std::vector<Stmt>& body) {
+    const DType acc = nest_.components[0].dtype;
+    const uint32_t all = Shared("sums", acc, {z_.ks, z_.bm * z_.bn}, 0, body);
+    ForTile([&](int64_t i, int64_t j) {
+      const Expr row = rows_.At(ti_, i / rows_.run) * rows_.run + i % rows_.run;
+      const Expr column = columns_.At(tj_, j / columns_.run) * columns_.run + j % columns_.run;
+      body.push_back(SetAlloc(all, {tk_, row * z_.bn + column}, b_.Read(sum_, Ints(i, j))));
+    });
+    body.push_back(BarrierStmt(Fence::kShared));
+    const int64_t run = columns_.run, runs = z_.bm * z_.bn / run, across = z_.bn / run;
+    for (int64_t first = 0; first < runs; first += z_.threads()) {
+      Append(body, b_.Below(t_ + first, runs, "o", /*uniform=*/false, [&](Expr at) {
+        return EmitRun(store, Div(at, across), Mod(at, across), [&](int64_t e, std::vector<Stmt>& out) {
+          Expr sum = {};
+          for (int64_t s = 0; s < z_.ks; ++s) {
+            VarId v = 0;
+            const Expr read = b_.ValueVar(absl::StrCat("s", s), acc, &v);
+            out.push_back(LetStmt(v, b_.Read(all, {b_.pool().Int(s), at * run + e})));
+            sum = s == 0 ? read : sum + read;
+          }
+          return sum;
+        });
+      }));
+    }
+  }
+
+  // Neighbouring columns of a row: row and run within the workgroup's tile. They are stored together where columns end
+  // with a run.
+  std::vector<Stmt> EmitRun(StoreSums store, Expr row, Expr run,
+                            absl::FunctionRef<Expr(int64_t e, std::vector<Stmt>& body)> sum) {
+    const int64_t width = columns_.run;
+    return b_.Below(row0_ + row, m_, "m", /*uniform=*/false, [&](Expr m) {
+      if (n_ % width == 0) {
+        return b_.Below(Div(column0_, width) + run, n_ / width, "q", /*uniform=*/false, [&](Expr q) {
+          std::vector<Stmt> out;
+          std::vector<OutputSum> outputs;
+          for (int64_t e = 0; e < width; ++e) outputs.push_back(Output(m, q * width + e, sum(e, out), out));
+          store(b_, outputs, batch_, part_, out);
+          return out;
+        });
+      }
+      std::vector<Stmt> all;
+      for (int64_t e = 0; e < width; ++e) {
+        Append(all, b_.Below(column0_ + run * width + e, n_, "n", /*uniform=*/false, [&](Expr n) {
+          std::vector<Stmt> out;
+          const OutputSum output = Output(m, n, sum(e, out), out);
+          store(b_, absl::MakeConstSpan(&output, 1), batch_, part_, out);
+          return out;
+        }));
+      }
+      return all;
+    });
+  }
+
+  OutputSum Output(Expr m, Expr n, Expr sum, std::vector<Stmt>& body) {
+    OutputSum output{.m = m, .n = n};
+    Unflatten(nest_, shape_.m, m, output.axes);
+    Unflatten(nest_, shape_.n, n, output.axes);
+    Unflatten(nest_, shape_.batch, batch_, output.axes);
+    VarId v = 0;
+    output.sum = b_.ValueVar("sum", nest_.components[0].dtype, &v);
+    body.push_back(LetStmt(v, sum));
+    return output;
+  }
+
+  uint32_t Shared(absl::string_view name, DType dtype, std::vector<int64_t> extents, int64_t skew,
+                  std::vector<Stmt>& body) {
+    const uint32_t alloc = b_.AddAlloc(name, AllocSpace::kShared, dtype, std::move(extents));
+    b_.kernel().allocs[alloc].skew = skew;
+    Declare(alloc, body);
+    return alloc;
+  }
+  static void Declare(uint32_t alloc, std::vector<Stmt>& body) {
+    Stmt s{.kind = StmtKind::kAlloc};
+    s.target = alloc;
+    body.push_back(std::move(s));
+  }
+  std::vector<Expr> Ints(int64_t i, int64_t j) { return {b_.pool().Int(i), b_.pool().Int(j)}; }
+  void ForTile(absl::FunctionRef<void(int64_t, int64_t)> f) const {
+    for (int64_t i = 0; i < z_.tm; ++i) {
+      for (int64_t j = 0; j < z_.tn; ++j) f(i, j);
+    }
+  }
+
+  const Nest& nest_;
+  const ContractShape& shape_;
+  const TileSizes z_;
+  const int64_t split_;
+  const std::array<int64_t, 3> groups_;
+  KernelBuilder b_;
+  const int64_t m_, n_, k_, slabs_;
+  const TileAxis rows_, columns_;
+  std::vector<Side> sides_ = {};
+  uint32_t sum_ = 0;
+  Expr row0_ = {}, column0_ = {}, batch_ = {}, part_ = {}, t_ = {}, ti_ = {}, tj_ = {}, tk_ = {};
+};
+
+}  // namespace
+
+TileSizes TileSizesOf(const Schedule& s) {
+  return {s.Int("bm", 32), s.Int("bn", 32), s.Int("bk", 16),   s.Int("tm", 2),
+          s.Int("tn", 2),  s.Int("ks", 1),  s.Int("ahead", 0), s.Int("raster", 8)};
+}
+
+std::array<int64_t, 3> TileGroups(const Nest& nest, const ContractShape& shape, const TileSizes& z, int64_t split,
+                                  const Target& target) {
+  const int64_t across = CeilDiv(Extent(nest, shape.n), z.bn), down = CeilDiv(Extent(nest, shape.m), z.bm);
+  const int64_t deep = Extent(nest, shape.batch) * split;
+  if (z.raster > 0 && across * down <= target.max_groups_x) return {across * down, 1, deep};
+  return {across, down, deep};
+}
+
+Kernel BuildTiles(const Nest& nest, const ContractShape& shape, int64_t split, const Target& target, StoreSums store) {
+  return TilesKernel(nest, shape, split, target).Build(store);
+}
+
+}  // namespace agc
