@@ -185,7 +185,7 @@ class Vectorizer {
   bool Pinned(Expr e) const {
     if (e.lanes() != 1) return false;
     if (e.is(ExprKind::kAllocLoad)) return Eligible(true, e.node().ref);
-    return e.is(ExprKind::kLoad) && Eligible(false, e.node().ref) && !Pure(e) && !kernel_.params[e.node().ref].coherent;
+    return e.is(ExprKind::kLoad) && Eligible(false, e.node().ref) && !Pure(e);
   }
 
   // Whether reads and writes must not move past the statement.
@@ -250,8 +250,7 @@ class Vectorizer {
 
   bool Joins(const Stmt& s) const {
     return s.kind == StmtKind::kStore && s.combiner == nullptr && Eligible(s.to_alloc, s.target) &&
-           pool_.at(s.value).lanes() == 1 && (s.to_alloc || !kernel_.params[s.target].coherent) &&
-           Movable(pool_.at(s.value));
+           pool_.at(s.value).lanes() == 1 && Movable(pool_.at(s.value));
   }
 
   void Stores(std::vector<Stmt>& body) {

@@ -103,18 +103,22 @@ ContractShape ShapeOf(const Nest& nest) {
   return shape;
 }
 
+void StoreOutputs(const Nest& nest, KernelBuilder& b, absl::Span<const OutputSum> outputs, std::vector<Stmt>& body) {
+  std::vector<AxisMap> axes;
+  std::vector<StageMap> sums;
+  for (const OutputSum& o : outputs) {
+    axes.push_back(o.axes);
+    sums.push_back({{0, o.sum}});
+  }
+  b.EmitStores(StoresOf(nest), axes, sums, body);
+}
+
 absl::StatusOr<Built> BuildContraction(const Nest& nest, const ContractShape& shape, int64_t split,
                                        const Target& target, TileKernel tile) {
   Built built;
   if (split == 1) {
     const auto store = [&](KernelBuilder& b, absl::Span<const OutputSum> outputs, Expr, Expr, std::vector<Stmt>& body) {
-      std::vector<AxisMap> axes;
-      std::vector<StageMap> sums;
-      for (const OutputSum& o : outputs) {
-        axes.push_back(o.axes);
-        sums.push_back({{0, o.sum}});
-      }
-      b.EmitStores(StoresOf(nest), axes, sums, body);
+      StoreOutputs(nest, b, outputs, body);
     };
     AGC_ASSIGN_OR_RETURN(Kernel kernel, tile(nest, 1, store));
     built.kernels.push_back({std::move(kernel), SameArgs(nest)});

@@ -31,6 +31,9 @@ struct OutputSum {
 using StoreSums = absl::FunctionRef<void(KernelBuilder&, absl::Span<const OutputSum> outputs, Expr batch, Expr part,
                                          std::vector<Stmt>& body)>;
 
+// The nest's stores, with the sums in place of its stage.
+void StoreOutputs(const Nest& nest, KernelBuilder& b, absl::Span<const OutputSum> outputs, std::vector<Stmt>& body);
+
 // The kernel of a nest whose reduction is cut into `split` parts.
 using TileKernel = absl::FunctionRef<absl::StatusOr<Kernel>(const Nest&, int64_t split, StoreSums store)>;
 

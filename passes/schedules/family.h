@@ -45,7 +45,7 @@ struct ScheduleFamily {
   void (*in_order)(Schedule&) = nullptr;
   double (*cost)(const Nest&, const Schedule&, const Target&) = nullptr;  // estimated microseconds
   bool measured = false;  // cost was fitted to kernels of GPUs: families that say so are compared by it there
-  absl::StatusOr<Built> (*build)(const Nest&, const Target&) = nullptr;   // reads nest.schedule
+  absl::StatusOr<Built> (*build)(const Nest&, const Target&) = nullptr;  // reads nest.schedule
   absl::string_view doc = {};
 };
 

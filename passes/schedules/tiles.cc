@@ -124,10 +124,7 @@ absl::StatusOr<Built> Build(const Nest& nest, const Target& target) {
   const ContractShape shape = ShapeOf(nest);
   const int64_t slabs = CeilDiv(Extent(nest, shape.k), nest.schedule.Int("bk", 16));
   const int64_t split = CeilDiv(slabs, CeilDiv(slabs, nest.schedule.Int("split", 1)));  // no part is empty
-  return BuildContraction(nest, shape, split, target,
-                          [&](const Nest& n, int64_t parts, StoreSums store) -> absl::StatusOr<Kernel> {
-                            return BuildTiles(n, shape, parts, target, store);
-                          });
+  return BuildTiles(nest, shape, split, target);
 }
 
 void InOrder(Schedule& s) {
@@ -143,7 +140,8 @@ constexpr ScheduleParam kParams[] = {{"bm", 32, "rows of a workgroup's tile"},
                                      {"ks", 1, "groups of invocations that share the steps of a slab"},
                                      {"ahead", 0, "1: the next slab is loaded while this one is multiplied"},
                                      {"raster", 8, "tiles of rows that run together; 0: rows in y, columns in x"},
-                                     {"split", 1, "parts of the slabs, added by a second kernel"},
+                                     {"split", 1, "parts of the slabs"},
+                                     {"last", 0, "1: the last workgroup of a tile adds its parts; 0: a second kernel"},
                                      {"in_order", 0, "1: reduction axes run as the nest has them, not as memory does"}};
 
 }  // namespace

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "passes/schedules/partials.h"
 #include "passes/schedules/vector_width.h"
 
 namespace agc {
@@ -40,6 +42,14 @@ struct Staged {
   std::vector<Expr> inside = {};                  // by group: whether it exists
 };
 
+// Neighbours of a run, from its element `first` on.
+struct Neighbours {
+  Expr m = {}, n = {};  // where the first one is in the output
+  Expr in_tile = {};    // and in the workgroup's tile, row by row
+  int64_t first = 0, count = 1;
+};
+using RunSums = absl::FunctionRef<std::vector<Expr>(const Neighbours& place, std::vector<Stmt>& body)>;
+
 class TilesKernel {
  public:
   TilesKernel(const Nest& nest, const ContractShape& shape, int64_t split, const Target& target)
@@ -56,22 +66,33 @@ class TilesKernel {
         rows_(z_.bm, z_.tm),
         columns_(z_.bn, z_.tn) {}
 
+  // One kernel: where the slabs are cut, the last workgroup of a tile to arrive adds the parts and stores.
+  Built BuildWhole(StoreSums store) {
+    Built built;
+    std::vector<int32_t> args = SameArgs(nest_);
+    const int64_t batches = Extent(nest_, shape_.batch);
+    if (split_ > 1) {
+      const int64_t tiles = groups_[0] * groups_[1] * batches;
+      partials_ = AddPartials(b_, nest_, {split_, batches, m_, n_}, tiles, built, args);
+    }
+    built.kernels.push_back({Build(store), std::move(args)});
+    return built;
+  }
+
   Kernel Build(StoreSums store) {
     VarId gx = 0, gy = 0, gz = 0, t = 0;
-    Workgroup(b_.IndexVar("gx", groups_[0], &gx), b_.IndexVar("gy", groups_[1], &gy));
+    const Expr x = b_.IndexVar("gx", groups_[0], &gx), y = b_.IndexVar("gy", groups_[1], &gy);
+    Workgroup(x, y);
     const Expr z = b_.IndexVar("gz", groups_[2], &gz);
     const int64_t batches = Extent(nest_, shape_.batch);
     batch_ = Mod(z, batches);
     part_ = Div(z, batches);
+    tile_ = (batch_ * groups_[1] + y) * groups_[0] + x;
     t_ = b_.IndexVar("t", z_.threads(), &t);
     Invocation();
     std::vector<Stmt> body;
-    EmitSums(body);
-    if (z_.ks > 1) {
-      EmitCombined(store, body);
-    } else {
-      EmitOwn(store, body);
-    }
+    EmitSlabs(body);
+    EmitOutputs(store, body);
     const auto loop = [&](ForMode mode, VarId v, int64_t extent, int dim) {
       body = {ForStmt(mode, v, b_.pool().Int(0), b_.pool().Int(extent), std::move(body), dim)};
     };
@@ -139,7 +160,7 @@ class TilesKernel {
   }
 
   // ---- the sums
-  void EmitSums(std::vector<Stmt>& body) {
+  void EmitSlabs(std::vector<Stmt>& body) {
     const NestStage& stage = nest_.stages[0];
     const ExprId left = stage.values[shape_.swapped ? 1 : 0], right = stage.values[shape_.swapped ? 0 : 1];
     const DType acc = nest_.components[0].dtype;
@@ -274,18 +295,48 @@ class TilesKernel {
   }
 
   // ---- the outputs
+  void EmitOutputs(StoreSums store, std::vector<Stmt>& body) {
+    if (!partials_.has_value()) {
+      EmitSums(store, body);
+      return;
+    }
+    const auto publish = [&](KernelBuilder&, absl::Span<const OutputSum> outputs, Expr batch, Expr part,
+                             std::vector<Stmt>& out) {
+      for (const OutputSum& o : outputs)
+        StorePartials(*partials_, nest_.stages[0], {o.sum}, {part, batch, o.m, o.n}, out);
+    };
+    EmitSums(publish, body);
+    std::vector<Stmt> finish;
+    EmitRuns(
+        store, [&](const Neighbours& place, std::vector<Stmt>& out) { return EmitParts(place, out); }, finish);
+    body.push_back(IfLastStmt(partials_->counter, tile_, b_.pool().Int(split_), std::move(finish)));
+  }
+
+  // What this workgroup has added up.
+  void EmitSums(StoreSums store, std::vector<Stmt>& body) {
+    if (z_.ks > 1) {
+      EmitCombined(store, body);
+    } else {
+      EmitOwn(store, body);
+    }
+  }
+
   void EmitOwn(StoreSums store, std::vector<Stmt>& body) {
     for (int64_t i = 0; i < z_.tm; ++i) {
       const Expr row = rows_.At(ti_, i / rows_.run) * rows_.run + i % rows_.run;
       for (int64_t r = 0; r < columns_.runs(); ++r) {
-        Append(body, EmitRun(store, row, columns_.At(tj_, r), [&](int64_t e, std::vector<Stmt>&) {
-                 return b_.Read(sum_, Ints(i, r * columns_.run + e));
-               }));
+        const auto sums = [&](const Neighbours& place, std::vector<Stmt>&) {
+          std::vector<Expr> all;
+          for (int64_t e = place.first; e < place.first + place.count; ++e)
+            all.push_back(b_.Read(sum_, Ints(i, r * columns_.run + e)));
+          return all;
+        };
+        Append(body, EmitRun(store, row, columns_.At(tj_, r), sums));
       }
     }
   }
 
-  // The sums of the ks groups, added in order; every invocation stores some of the outputs.
+  // The sums of the ks groups, added in order.
   void EmitCombined(StoreSums store, std::vector<Stmt>& body) {
     const DType acc = nest_.components[0].dtype;
     const uint32_t all = Shared("sums", acc, {z_.ks, z_.bm * z_.bn}, 0, body);
@@ -295,46 +346,85 @@ class TilesKernel {
       body.push_back(SetAlloc(all, {tk_, row * z_.bn + column}, b_.Read(sum_, Ints(i, j))));
     });
     body.push_back(BarrierStmt(Fence::kShared));
-    const int64_t run = columns_.run, runs = z_.bm * z_.bn / run, across = z_.bn / run;
+    const auto sums = [&](const Neighbours& place, std::vector<Stmt>& out) {
+      std::vector<Expr> of_groups;
+      for (int64_t e = 0; e < place.count; ++e) {
+        Expr sum = {};
+        for (int64_t s = 0; s < z_.ks; ++s) {
+          VarId v = 0;
+          const Expr read = b_.ValueVar(absl::StrCat("s", s), acc, &v);
+          out.push_back(LetStmt(v, b_.Read(all, {b_.pool().Int(s), place.in_tile + e})));
+          sum = s == 0 ? read : sum + read;
+        }
+        of_groups.push_back(sum);
+      }
+      return of_groups;
+    };
+    EmitRuns(store, sums, body);
+  }
+
+  // The sums of `count` neighbours over all parts, in their order.
+  std::vector<Expr> EmitParts(const Neighbours& place, std::vector<Stmt>& body) {
+    const NestStage& stage = nest_.stages[0];
+    const DType acc = nest_.components[0].dtype;
+    std::vector<uint32_t> totals;
+    for (int64_t e = 0; e < place.count; ++e) {
+      totals.push_back(b_.AddAlloc("total", AllocSpace::kRegister, acc));
+      Declare(totals.back(), body);
+      body.push_back(SetAlloc(totals.back(), {}, Number(b_.pool(), acc, 0)));
+    }
+    int64_t unroll = 8;  // loads that are under way together
+    while (split_ % unroll != 0) unroll /= 2;
+    VarId p = 0;
+    const Expr first = b_.IndexVar("p", split_ / unroll, &p) * unroll;
+    std::vector<Stmt> loads, sums;
+    for (int64_t u = 0; u < unroll; ++u) {
+      for (int64_t e = 0; e < place.count; ++e) {
+        VarId v = 0;
+        const Expr part = LoadPartials(b_, nest_, *partials_, stage, {first + u, batch_, place.m, place.n + e})[0];
+        const Expr loaded = b_.ValueVar("part", acc, &v);
+        loads.push_back(LetStmt(v, part));
+        sums.push_back(SetAlloc(totals[e], {}, b_.Read(totals[e]) + loaded));
+      }
+    }
+    Append(loads, std::move(sums));
+    body.push_back(ForStmt(ForMode::kSerial, p, b_.pool().Int(0), b_.pool().Int(split_ / unroll), std::move(loads)));
+    std::vector<Expr> all;
+    for (uint32_t total : totals) all.push_back(b_.Read(total));
+    return all;
+  }
+
+  // Every invocation stores some runs of the tile.
+  void EmitRuns(StoreSums store, RunSums sums, std::vector<Stmt>& body) {
+    const int64_t runs = z_.bm * z_.bn / columns_.run, across = z_.bn / columns_.run;
     for (int64_t first = 0; first < runs; first += z_.threads()) {
-      Append(body, b_.Below(t_ + first, runs, "o", /*uniform=*/false, [&](Expr at) {
-        return EmitRun(store, Div(at, across), Mod(at, across), [&](int64_t e, std::vector<Stmt>& out) {
-          Expr sum = {};
-          for (int64_t s = 0; s < z_.ks; ++s) {
-            VarId v = 0;
-            const Expr read = b_.ValueVar(absl::StrCat("s", s), acc, &v);
-            out.push_back(LetStmt(v, b_.Read(all, {b_.pool().Int(s), at * run + e})));
-            sum = s == 0 ? read : sum + read;
-          }
-          return sum;
-        });
-      }));
+      Append(body, b_.Below(t_ + first, runs, "o", /*uniform=*/false,
+                            [&](Expr at) { return EmitRun(store, Div(at, across), Mod(at, across), sums); }));
     }
   }
 
   // Neighbouring columns of a row: row and run within the workgroup's tile. They are stored together where columns end
   // with a run.
-  std::vector<Stmt> EmitRun(StoreSums store, Expr row, Expr run,
-                            absl::FunctionRef<Expr(int64_t e, std::vector<Stmt>& body)> sum) {
+  std::vector<Stmt> EmitRun(StoreSums store, Expr row, Expr run, RunSums sums) {
     const int64_t width = columns_.run;
+    const auto outputs = [&](Expr m, Expr n, int64_t first, int64_t count) {
+      std::vector<Stmt> out;
+      std::vector<OutputSum> stored;
+      const Neighbours place{m, n, row * z_.bn + run * width + first, first, count};
+      const std::vector<Expr> values = sums(place, out);
+      for (int64_t e = 0; e < count; ++e) stored.push_back(Output(m, n + e, values[e], out));
+      store(b_, stored, batch_, part_, out);
+      return out;
+    };
     return b_.Below(row0_ + row, m_, "m", /*uniform=*/false, [&](Expr m) {
       if (n_ % width == 0) {
-        return b_.Below(Div(column0_, width) + run, n_ / width, "q", /*uniform=*/false, [&](Expr q) {
-          std::vector<Stmt> out;
-          std::vector<OutputSum> outputs;
-          for (int64_t e = 0; e < width; ++e) outputs.push_back(Output(m, q * width + e, sum(e, out), out));
-          store(b_, outputs, batch_, part_, out);
-          return out;
-        });
+        return b_.Below(Div(column0_, width) + run, n_ / width, "q", /*uniform=*/false,
+                        [&](Expr q) { return outputs(m, q * width, 0, width); });
       }
       std::vector<Stmt> all;
       for (int64_t e = 0; e < width; ++e) {
-        Append(all, b_.Below(column0_ + run * width + e, n_, "n", /*uniform=*/false, [&](Expr n) {
-          std::vector<Stmt> out;
-          const OutputSum output = Output(m, n, sum(e, out), out);
-          store(b_, absl::MakeConstSpan(&output, 1), batch_, part_, out);
-          return out;
-        }));
+        Append(all, b_.Below(column0_ + run * width + e, n_, "n", /*uniform=*/false,
+                             [&](Expr n) { return outputs(m, n, e, 1); }));
       }
       return all;
     });
@@ -379,8 +469,9 @@ class TilesKernel {
   const int64_t m_, n_, k_, slabs_;
   const TileAxis rows_, columns_;
   std::vector<Side> sides_ = {};
+  std::optional<Partials> partials_ = {};
   uint32_t sum_ = 0;
-  Expr row0_ = {}, column0_ = {}, batch_ = {}, part_ = {}, t_ = {}, ti_ = {}, tj_ = {}, tk_ = {};
+  Expr row0_ = {}, column0_ = {}, batch_ = {}, part_ = {}, tile_ = {}, t_ = {}, ti_ = {}, tj_ = {}, tk_ = {};
 };
 
 }  // namespace
@@ -398,8 +489,17 @@ std::array<int64_t, 3> TileGroups(const Nest& nest, const ContractShape& shape, 
   return {across, down, deep};
 }
 
-Kernel BuildTiles(const Nest& nest, const ContractShape& shape, int64_t split, const Target& target, StoreSums store) {
-  return TilesKernel(nest, shape, split, target).Build(store);
+absl::StatusOr<Built> BuildTiles(const Nest& nest, const ContractShape& shape, int64_t split, const Target& target) {
+  if (split > 1 && nest.schedule.Int("last", 0) == 0) {
+    return BuildContraction(nest, shape, split, target,
+                            [&](const Nest& n, int64_t parts, StoreSums store) -> absl::StatusOr<Kernel> {
+                              return TilesKernel(n, shape, parts, target).Build(store);
+                            });
+  }
+  return TilesKernel(nest, shape, split, target)
+      .BuildWhole([&](KernelBuilder& b, absl::Span<const OutputSum> outputs, Expr, Expr, std::vector<Stmt>& body) {
+        StoreOutputs(nest, b, outputs, body);
+      });
 }
 
 }  // namespace agc

@@ -20,6 +20,7 @@ TileSizes TileSizesOf(const Schedule& schedule);
 std::array<int64_t, 3> TileGroups(const Nest& nest, const ContractShape& shape, const TileSizes& sizes, int64_t split,
                                   const Target& target);
 
-Kernel BuildTiles(const Nest& nest, const ContractShape& shape, int64_t split, const Target& target, StoreSums store);
+// One kernel, or with a split whose parts a second kernel adds, two.
+absl::StatusOr<Built> BuildTiles(const Nest& nest, const ContractShape& shape, int64_t split, const Target& target);
 
 }  // namespace agc

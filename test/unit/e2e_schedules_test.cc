@@ -89,7 +89,7 @@ TEST(Schedules, Rows) { CheckCases(RowsCases(), 19); }
 TEST(Schedules, SplitRows) { CheckCases(SplitRowsCases(), 4); }
 TEST(Schedules, Columns) { CheckCases(ColumnsCases(), 17); }
 TEST(Schedules, Transpose) { CheckCases(TransposeCases(), 0); }
-TEST(Schedules, Tiles) { CheckCases(TilesCases(), 27); }
+TEST(Schedules, Tiles) { CheckCases(TilesCases(), 33); }
 TEST(Schedules, Contract) { CheckCases(ContractCases(), 24); }
 
 // The default schedules of a device whose grids fold run on the real one, too.

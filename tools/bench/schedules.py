@@ -5,7 +5,9 @@ For each problem one module runs the same nest once per schedule. Its results ar
 precision at random places before its kernels are timed by `agc bench`; a schedule whose result is wrong prints WRONG
 instead of a time. Prints a line per problem and schedule, fastest first.
 
-  schedules.py AGC OUT.tsv [NAME-PART..]      only problems whose names contain a part
+  schedules.py AGC OUT.tsv [NAME-PART..]             only problems whose names contain a part
+  schedules.py AGC OUT.tsv --chosen [NAME-PART..]    only the schedule that agc chooses
+  schedules.py AGC OUT.tsv --only=IN.tsv             only the problems and schedules in the first two columns of a table
 """
 import json
 import os
@@ -43,7 +45,9 @@ def problems():
     for m, k, n in [(4096, 4096, 4096), (2048, 2048, 2048), (1024, 1024, 1024), (512, 512, 512), (256, 256, 256),
                     (1000, 1000, 1000), (1023, 1021, 1019), (128, 784, 512), (128, 512, 512), (128, 512, 10),
                     (784, 128, 512), (512, 128, 512), (100, 256, 120), (100, 120, 84), (256, 100, 120),
-                    (64, 4096, 4096), (4096, 64, 4096), (4096, 4096, 64), (2048, 512, 8192), (8192, 1024, 256)]:
+                    (64, 4096, 4096), (4096, 64, 4096), (4096, 4096, 64), (2048, 512, 8192), (8192, 1024, 256),
+                    (333, 777, 555), (1500, 1500, 1500), (3000, 1000, 500), (17, 4096, 4096), (5000, 64, 3000),
+                    (2047, 2047, 2047), (127, 8191, 1023), (640, 640, 640), (1536, 768, 3072), (3072, 768, 768)]:
         all_[f"matmul_{m}x{k}x{n}"] = product(m, k, n)
     for kind in ("forward", "input_grad", "weight_grad"):
         all_[f"lenet1_{kind}"] = convolution(kind, 100, 1, 28, 6, 5)
@@ -79,8 +83,9 @@ def candidates(name, problem):
                 continue
             if groups * split < 16 and split * 2 * bk <= k:
                 continue
-            found.append(f"tiles {{bm = {bm}, bn = {bn}, bk = {bk}, tm = {tm}, tn = {tn}, ks = {ks}, split = {split}, "
-                         f"ahead = 1}}")
+            for last in (0, 1) if split > 1 else (0,):
+                found.append(f"tiles {{bm = {bm}, bn = {bn}, bk = {bk}, tm = {tm}, tn = {tn}, ks = {ks}, "
+                             f"split = {split}, last = {last}, ahead = 1}}")
     if flops < 1e9:
         for tm, tn, local in DIRECT:
             if tm > m and tm > 1:
@@ -117,7 +122,7 @@ def pinned(agc, problem, schedules):
             out += [line.replace(f"@{name}", f"@v{k}").replace(f'"{name}"', f'"v{k}"') for k in range(len(schedules))]
         elif i == first:
             for k, s in enumerate(schedules):
-                out += [nest[0].replace(f"@{name}", f"@v{k}")] + nest[1:] + [f"    schedule {s}", "  }"]
+                out += [nest[0].replace(f"@{name}", f"@v{k}")] + nest[1:] + [f"    schedule {s}"] * (s != "") + ["  }"]
         elif not first < i <= last:
             out.append(line)
     return "\n".join(out)
@@ -153,9 +158,9 @@ def wrong(agc, problem, schedule, folder, number):
     return bool(np.max(np.abs(want - got)) > 1e-4 * np.sqrt(problem["mkn"][1]) * 4)
 
 
-def prepare(agc, name, problem, folder):
+def prepare(agc, name, problem, schedules, folder):
     """The compiled module of a problem, run once so that the driver has its pipelines in its cache."""
-    schedules, path = candidates(name, problem), os.path.join(folder, name)
+    path = os.path.join(folder, name)
     with open(path + ".agir", "w") as f:
         f.write(pinned(agc, problem, schedules))
     run([agc, "compile", path + ".agir", "--target", "h200", "--no-fuse", "-o", path + ".agb"])
@@ -163,9 +168,9 @@ def prepare(agc, name, problem, folder):
     return schedules, path + ".agb"
 
 
-def measure(agc, name, problem, prepared, folder, checked=3):
+def measure(agc, name, problem, prepared, folder, checked=2):
     schedules, path = prepared
-    report = json.loads(run([agc, "bench", path, "--no-check", "--json", "--blocks", "1", "--steps", "10"]))
+    report = json.loads(run([agc, "bench", path, "--no-check", "--json", "--blocks", "2", "--steps", "40"]))
     times = {}
     for kernel in report["kernels"]:
         match = re.match(r"v(\d+)", kernel["label"])
@@ -180,11 +185,22 @@ def measure(agc, name, problem, prepared, folder, checked=3):
     return [(name, schedules[k], times[k], flops / times[k] * 1e-6) for k in ranked]
 
 
-def main():
-    agc, out, parts = sys.argv[1], sys.argv[2], sys.argv[3:]
+def wanted(arguments):
+    """Schedules by problem."""
+    parts = [x for x in arguments if not x.startswith("--")]
     chosen = {n: p for n, p in problems().items() if not parts or any(x in n for x in parts)}
+    tables = [x[len("--only="):] for x in arguments if x.startswith("--only=")]
+    if tables:
+        rows = [line.rstrip("\n").split("\t")[:2] for path in tables for line in open(path)]
+        return {n: [s for m, s in rows if m == n] for n in chosen if any(m == n for m, _ in rows)}
+    return {n: [""] if "--chosen" in arguments else candidates(n, p) for n, p in chosen.items()}
+
+
+def main():
+    agc, out, schedules = sys.argv[1], sys.argv[2], wanted(sys.argv[3:])
+    chosen = {n: problems()[n] for n in schedules}
     with tempfile.TemporaryDirectory() as folder, open(out, "w") as f, ThreadPoolExecutor(os.cpu_count()) as pool:
-        prepared = {n: pool.submit(prepare, agc, n, p, folder) for n, p in chosen.items()}
+        prepared = {n: pool.submit(prepare, agc, n, p, schedules[n], folder) for n, p in chosen.items()}
         pool.shutdown()  # nothing else runs while kernels are timed
         for name, problem in chosen.items():
             try:
