@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ir/base/status.h"
+#include "passes/schedules/partials.h"
 #include "passes/schedules/tiles_kernel.h"
 
 namespace agc {
@@ -24,7 +25,6 @@ absl::Status Legal(const Nest& nest, const Schedule& s, const Target& target) {
     return absl::InvalidArgumentError(absl::StrCat(nest.name, ": schedule tiles: ", why));
   };
   if (std::min({z.bm, z.bn, z.bk, z.tm, z.tn, z.ks, s.Int("split", 1)}) < 1) return refuse("sizes are at least 1");
-  if (z.raster < 0) return refuse("raster is at least 0");
   if (z.bm % z.tm != 0 || z.bn % z.tn != 0)
     return refuse(absl::StrCat("a tile of ", z.bm, " x ", z.bn, " is not whole in ", z.tm, " x ", z.tn));
   if (z.bk % z.ks != 0) return refuse(absl::StrCat("a slab of ", z.bk, " steps is not whole in ", z.ks, " parts"));
@@ -35,6 +35,12 @@ absl::Status Legal(const Nest& nest, const Schedule& s, const Target& target) {
     return absl::ResourceExhaustedError(
         absl::StrCat(nest.name, ": schedule tiles: ", z.threads(), " invocations and ", word * z.shared_words(),
                      " bytes of shared memory, the target allows ", most, " and ", target.shared_bytes));
+  }
+  const int64_t buffers = std::min(target.storage_buffers, target.push_constant_bytes / 8);
+  const int64_t params = static_cast<int64_t>(nest.params.size()) + PartialParams(nest);
+  if (s.Int("split", 1) > 1 && s.Int("last", 0) != 0 && params > buffers) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(nest.name, ": schedule tiles: ", params, " buffers, the target allows ", buffers));
   }
   const ContractShape shape = ShapeOf(nest);
   const auto [gx, gy, gz] = TileGroups(nest, shape, z, s.Int("split", 1), target);
@@ -145,6 +151,19 @@ constexpr ScheduleParam kParams[] = {{"bm", 32, "rows of a workgroup's tile"},
                                      {"in_order", 0, "1: reduction axes run as the nest has them, not as memory does"}};
 
 }  // namespace
+
+TileSizes TileSizesOf(const Schedule& s) {
+  return {s.Int("bm", 32), s.Int("bn", 32), s.Int("bk", 16),   s.Int("tm", 2),
+          s.Int("tn", 2),  s.Int("ks", 1),  s.Int("ahead", 0), s.Int("raster", 8)};
+}
+
+std::array<int64_t, 3> TileGroups(const Nest& nest, const ContractShape& shape, const TileSizes& z, int64_t split,
+                                  const Target& target) {
+  const int64_t across = CeilDiv(Extent(nest, shape.n), z.bn), down = CeilDiv(Extent(nest, shape.m), z.bm);
+  const int64_t deep = Extent(nest, shape.batch) * split;
+  if (z.raster > 0 && across * down <= target.max_groups_x) return {across * down, 1, deep};
+  return {across, down, deep};
+}
 
 const ScheduleFamily kTilesFamily = {.name = "tiles",
                                      .params = kParams,

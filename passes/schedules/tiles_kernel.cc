@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "passes/schedules/partials.h"
-#include "passes/schedules/vector_width.h"
+#include "passes/schedules/slab_side.h"
 
 namespace agc {
 namespace {
@@ -19,27 +19,6 @@ struct TileAxis {
   int64_t runs() const { return count / run; }
   // The first element of run r of invocation `i`, in units of runs.
   Expr At(Expr i, int64_t r) const { return i + r * apart; }
-};
-
-// How a side of the product comes to shared memory.
-struct Side {
-  ExprId value = {};
-  uint32_t alloc = 0;
-  int64_t width = 0;             // rows or columns of a slab
-  std::vector<VarId> axes = {};  // its rows or columns
-  Expr first = {};               // row or column of the workgroup
-  int64_t extent = 0;            // rows or columns in all
-  bool along_k = false;          // neighbours in memory are steps, not rows
-  int64_t vec = 1;               // neighbours that are loaded at once
-};
-
-// A slab's share of an invocation, loaded but not yet in shared memory.
-struct Staged {
-  struct Element {
-    Expr kk = {}, x = {}, value = {};
-  };
-  std::vector<std::vector<Element>> groups = {};  // of neighbours
-  std::vector<Expr> inside = {};                  // by group: whether it exists
 };
 
 // Neighbours of a run, from its element `first` on.
@@ -136,37 +115,16 @@ class TilesKernel {
     }
   }
 
-  Side MakeSide(ExprId value, absl::string_view name, int64_t width, const std::vector<VarId>& axes, Expr first,
-                int64_t extent, std::vector<Stmt>& body) {
-    Side side{.value = value, .width = width, .axes = axes, .first = first, .extent = extent};
-    side.alloc = Shared(name, nest_.at(value).dtype(), {z_.bk, width}, TileSizes::Skew(width), body);
-    std::vector<VarId> others = shape_.batch;
-    const auto neighbours = [&](const std::vector<VarId>& run, const std::vector<VarId>& rest, int64_t unit) {
-      std::vector<VarId> fixed = others;
-      fixed.insert(fixed.end(), rest.begin(), rest.end());
-      return std::gcd(VectorWidth(nest_, fixed, {{value, run}}, {}, {}), unit);
-    };
-    const int64_t along_k = neighbours(shape_.k, axes, z_.bk), along_x = neighbours(axes, shape_.k, width);
-    side.vec = std::max(along_k, along_x);
-    side.along_k = along_k > along_x || (along_k == along_x && StepsAreNearer(value, axes));
-    return side;
-  }
-
-  // Whether neighbouring steps, not neighbouring rows, lie next to each other in memory.
-  bool StepsAreNearer(ExprId side, const std::vector<VarId>& axes) const {
-    return !shape_.k.empty() && StrideInLoads(nest_, side, shape_.k.back()) == 1 &&
-           (axes.empty() || StrideInLoads(nest_, side, axes.back()) != 1 ||
-            nest_.extent(shape_.k.back()) > nest_.extent(axes.back()));
-  }
-
   // ---- the sums
   void EmitSlabs(std::vector<Stmt>& body) {
     const NestStage& stage = nest_.stages[0];
     const ExprId left = stage.values[shape_.swapped ? 1 : 0], right = stage.values[shape_.swapped ? 0 : 1];
     const DType acc = nest_.components[0].dtype;
     sum_ = b_.AddAlloc("acc", AllocSpace::kRegister, acc, {z_.tm, z_.tn});
-    sides_ = {MakeSide(left, "a", z_.bm, shape_.m, row0_, m_, body),
-              MakeSide(right, "b", z_.bn, shape_.n, column0_, n_, body)};
+    sides_ = {SlabSide(nest_, shape_, left, shape_.m, z_.bm, z_.bk, z_.threads()),
+              SlabSide(nest_, shape_, right, shape_.n, z_.bn, z_.bk, z_.threads())};
+    sides_[0].Place(Shared("a", nest_.at(left).dtype(), {z_.bk, z_.bm}, TileSizes::Skew(z_.bm), body), row0_);
+    sides_[1].Place(Shared("b", nest_.at(right).dtype(), {z_.bk, z_.bn}, TileSizes::Skew(z_.bn), body), column0_);
     Declare(sum_, body);
     ForTile([&](int64_t i, int64_t j) { body.push_back(SetAlloc(sum_, Ints(i, j), Number(b_.pool(), acc, 0))); });
     const int64_t per = CeilDiv(slabs_, split_);
@@ -179,7 +137,7 @@ class TilesKernel {
     VarId slab = 0;
     const Expr s = b_.IndexVar("slab", slabs_, &slab);
     std::vector<Stmt> inner;
-    const std::vector<Staged> staged = EmitLoads(s, inner);
+    const std::vector<StagedSlab> staged = EmitLoads(s, inner);
     EmitStage(staged, inner);
     EmitProducts(inner);
     inner.push_back(BarrierStmt(Fence::kShared));
@@ -188,12 +146,12 @@ class TilesKernel {
 
   // The loads of the next slab are under way while this one is multiplied; the last one is multiplied after the loop.
   void EmitAhead(Expr begin, Expr end, std::vector<Stmt>& body) {
-    const std::vector<Staged> first = EmitLoads(begin, body);
+    const std::vector<StagedSlab> first = EmitLoads(begin, body);
     EmitStage(first, body);
     VarId slab = 0;
     const Expr s = b_.IndexVar("slab", slabs_, &slab);
     std::vector<Stmt> inner;
-    const std::vector<Staged> next = EmitLoads(s, inner);
+    const std::vector<StagedSlab> next = EmitLoads(s, inner);
     EmitProducts(inner);
     inner.push_back(BarrierStmt(Fence::kShared));
     EmitStage(next, inner);
@@ -201,72 +159,14 @@ class TilesKernel {
     EmitProducts(body);
   }
 
-  std::vector<Staged> EmitLoads(Expr slab, std::vector<Stmt>& body) {
-    std::vector<Staged> staged;
-    for (const Side& side : sides_) staged.push_back(EmitLoads(side, slab, body));
+  std::vector<StagedSlab> EmitLoads(Expr slab, std::vector<Stmt>& body) {
+    std::vector<StagedSlab> staged;
+    for (const SlabSide& side : sides_) staged.push_back(side.EmitLoads(b_, slab, batch_, t_, body));
     return staged;
   }
 
-  // Element (kk, x) of a slab is the side's value at position first + x and step slab * bk + kk. Its loads are pinned
-  // here; what is computed from them waits until it is stored.
-  Staged EmitLoads(const Side& side, Expr slab, std::vector<Stmt>& body) {
-    Staged staged;
-    const int64_t groups = side.width * z_.bk / side.vec;
-    for (int64_t g = 0; g < groups; g += z_.threads()) {
-      staged.inside.push_back(InRange(t_ + g, groups));
-      const Expr i = Min(t_ + g, groups - 1);
-      std::vector<Staged::Element> neighbours;
-      for (int64_t e = 0; e < side.vec; ++e) {
-        Staged::Element at;
-        if (side.along_k) {
-          at.kk = Mod(i, z_.bk / side.vec) * side.vec + e;
-          at.x = Div(i, z_.bk / side.vec);
-        } else {
-          at.x = Mod(i, side.width / side.vec) * side.vec + e;
-          at.kk = Div(i, side.width / side.vec);
-        }
-        at.value = EmitLoad(side, slab * z_.bk + at.kk, side.first + at.x, e, body);
-        neighbours.push_back(at);
-      }
-      staged.groups.push_back(std::move(neighbours));
-    }
-    return staged;
-  }
-
-  // A position beyond the end repeats the last one; neighbours are clamped together and stay neighbours.
-  static Expr Clamp(Expr position, int64_t extent, int64_t vec, int64_t e) {
-    if (vec == 1) return Min(position, extent - 1);
-    return Min(Div(position, vec), extent / vec - 1) * vec + e;
-  }
-
-  Expr EmitLoad(const Side& side, Expr k, Expr x, int64_t e, std::vector<Stmt>& body) {
-    AxisMap map;
-    Unflatten(nest_, side.axes, Clamp(x, side.extent, side.along_k ? 1 : side.vec, e), map);
-    Unflatten(nest_, shape_.k, Clamp(k, k_, side.along_k ? side.vec : 1, e), map);
-    Unflatten(nest_, shape_.batch, batch_, map);
-    LoadMap loads;
-    for (Expr load : PostOrder(nest_.at(side.value))) {
-      if (!load.is(ExprKind::kLoad)) continue;
-      VarId v = 0;
-      const Expr value = b_.At(load.id, map, {}, loads);
-      loads[load.id.index] = b_.ValueVar("next", value.dtype(), &v);
-      body.push_back(LetStmt(v, value, nest_.stages[0].loc));
-    }
-    const Expr value = b_.At(side.value, map, {}, loads);
-    return Select(InRange(k, k_), value, Number(b_.pool(), value.dtype(), 0));
-  }
-
-  void EmitStage(const std::vector<Staged>& staged, std::vector<Stmt>& body) {
-    for (size_t s = 0; s < sides_.size(); ++s) {
-      for (size_t g = 0; g < staged[s].groups.size(); ++g) {
-        std::vector<Stmt> stores;
-        for (const Staged::Element& e : staged[s].groups[g])
-          stores.push_back(SetAlloc(sides_[s].alloc, {e.kk, e.x}, e.value));
-        const Expr inside = staged[s].inside[g];
-        if (!inside.IsTrue()) stores = {IfStmt(inside, std::move(stores))};
-        Append(body, std::move(stores));
-      }
-    }
+  void EmitStage(const std::vector<StagedSlab>& staged, std::vector<Stmt>& body) {
+    for (size_t s = 0; s < sides_.size(); ++s) sides_[s].EmitStage(staged[s], body);
     body.push_back(BarrierStmt(Fence::kShared));
   }
 
@@ -283,12 +183,12 @@ class TilesKernel {
     body.push_back(ForStmt(ForMode::kUnroll, v, b_.pool().Int(0), b_.pool().Int(steps), std::move(inner)));
   }
 
-  std::vector<Expr> EmitReads(const Side& side, const TileAxis& axis, Expr own, Expr kk, std::vector<Stmt>& body) {
+  std::vector<Expr> EmitReads(const SlabSide& side, const TileAxis& axis, Expr own, Expr kk, std::vector<Stmt>& body) {
     std::vector<Expr> all;
     for (int64_t i = 0; i < axis.count; ++i) {
       VarId var = 0;
-      const Expr value = b_.Read(side.alloc, {kk, axis.At(own, i / axis.run) * axis.run + i % axis.run});
-      all.push_back(b_.ValueVar(absl::StrCat(b_.kernel().allocs[side.alloc].name, i), value.dtype(), &var));
+      const Expr value = b_.Read(side.alloc(), {kk, axis.At(own, i / axis.run) * axis.run + i % axis.run});
+      all.push_back(b_.ValueVar(absl::StrCat(b_.kernel().allocs[side.alloc()].name, i), value.dtype(), &var));
       body.push_back(LetStmt(var, value));
     }
     return all;
@@ -468,26 +368,13 @@ class TilesKernel {
   KernelBuilder b_;
   const int64_t m_, n_, k_, slabs_;
   const TileAxis rows_, columns_;
-  std::vector<Side> sides_ = {};
+  std::vector<SlabSide> sides_ = {};
   std::optional<Partials> partials_ = {};
   uint32_t sum_ = 0;
   Expr row0_ = {}, column0_ = {}, batch_ = {}, part_ = {}, tile_ = {}, t_ = {}, ti_ = {}, tj_ = {}, tk_ = {};
 };
 
 }  // namespace
-
-TileSizes TileSizesOf(const Schedule& s) {
-  return {s.Int("bm", 32), s.Int("bn", 32), s.Int("bk", 16),   s.Int("tm", 2),
-          s.Int("tn", 2),  s.Int("ks", 1),  s.Int("ahead", 0), s.Int("raster", 8)};
-}
-
-std::array<int64_t, 3> TileGroups(const Nest& nest, const ContractShape& shape, const TileSizes& z, int64_t split,
-                                  const Target& target) {
-  const int64_t across = CeilDiv(Extent(nest, shape.n), z.bn), down = CeilDiv(Extent(nest, shape.m), z.bm);
-  const int64_t deep = Extent(nest, shape.batch) * split;
-  if (z.raster > 0 && across * down <= target.max_groups_x) return {across * down, 1, deep};
-  return {across, down, deep};
-}
 
 absl::StatusOr<Built> BuildTiles(const Nest& nest, const ContractShape& shape, int64_t split, const Target& target) {
   if (split > 1 && nest.schedule.Int("last", 0) == 0) {
