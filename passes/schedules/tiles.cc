@@ -52,22 +52,40 @@ absl::Status Legal(const Nest& nest, const Schedule& s, const Target& target) {
   return absl::OkStatus();
 }
 
+struct ProductSize {
+  int64_t m, n, k, batch;
+};
+ProductSize SizeOfProduct(const Nest& nest) {
+  const ContractShape shape = ShapeOf(nest);
+  return {Extent(nest, shape.m), Extent(nest, shape.n), Extent(nest, shape.k), Extent(nest, shape.batch)};
+}
+
+// What cutting the slabs costs: parts are stored, and added by a second kernel or by the last workgroup of a tile,
+// whose invocations have `outputs` results each. Fitted with the rest.
+double NanosecondsOfParts(const ProductSize& p, int64_t split, bool last, double outputs, double rounds) {
+  constexpr double kStorePart = 35.8, kLast = 1340, kLastPart = 22.2, kSecond = 3080, kSecondPart = 0.00344;
+  const double parts = static_cast<double>(split);
+  if (split == 1) return 0;
+  const double stored = kStorePart * outputs * rounds;
+  if (last) return stored + kLast + kLastPart * outputs * parts;
+  return stored + kSecond + kSecondPart * static_cast<double>(p.m * p.n * p.batch) * parts;
+}
+
 // Nanoseconds of a product on a GPU. A multiprocessor issues a multiply-add per lane and cycle; besides them it reads
 // four neighbours at once from shared memory and brings slabs there, decoding where each element lies. A slab waits for
-// memory and two barriers, which other workgroups on the same multiprocessor hide. The constants were fitted to 1,500
-// kernels of 22 products and convolutions on an H200 (tools/bench/schedules.py): what is chosen by them took 2.5%
-// longer than the quickest there, and predictions are within a quarter of what was measured.
-double Nanoseconds(const TileSizes& z, int64_t m, int64_t n, int64_t k, int64_t batch, int64_t split,
-                   const Target& target) {
-  constexpr double kLanes = 128, kCycle = 0.48;                          // of a multiprocessor; nanoseconds
-  constexpr double kRead = 0.83, kStage = 20.4, kAlone = 1.49;           // issue slots; factor without company
-  constexpr double kLatency = 381, kTail = 47, kCombine = 0.67;          // cycles
-  constexpr double kLaunch = 4800, kFinish = 3260, kFinishSum = 0.0025;  // nanoseconds
-  constexpr double kThreads = 2048, kRegisters = 65536, kOwnRegisters = 115, kGroups = 32, kSharedBytes = 227 * 1024;
+// memory and two barriers, which other workgroups on the same multiprocessor hide. The constants were fitted to 2,100
+// kernels of 38 products and convolutions on an H200 (tools/bench/schedules.py): what is chosen by them took 5% longer
+// than the quickest there, and predictions are within a quarter of what was measured.
+double Nanoseconds(const TileSizes& z, const ProductSize& p, int64_t split, bool last, const Target& target) {
+  constexpr double kLanes = 128, kCycle = 0.627;                 // of a multiprocessor; nanoseconds
+  constexpr double kRead = 0.546, kStage = 13.1, kAlone = 1.29;  // issue slots; factor without company
+  constexpr double kLatency = 343, kTail = 17, kCombine = 3.8;   // cycles
+  constexpr double kLaunch = 4030;                               // nanoseconds
+  constexpr double kThreads = 2048, kRegisters = 65536, kOwnRegisters = 110, kGroups = 32, kSharedBytes = 227 * 1024;
   const auto d = [](int64_t x) { return static_cast<double>(x); };
-  const double threads = d(z.threads()), sums = d(z.tm * z.tn);
-  const double groups = d(CeilDiv(m, z.bm) * CeilDiv(n, z.bn) * batch * split);
-  const double slabs = d(CeilDiv(CeilDiv(k, z.bk), split));
+  const double threads = d(z.threads()), sums = d(z.tm * z.tn), outputs = d(z.bm * z.bn) / threads;
+  const double groups = d(CeilDiv(p.m, z.bm) * CeilDiv(p.n, z.bn) * p.batch * split);
+  const double slabs = d(CeilDiv(CeilDiv(p.k, z.bk), split));
   const double staged = d((z.bm + z.bn) * z.bk);
   const double issue = threads * d(z.bk / z.ks) * (sums + kRead * d(z.tm + z.tn) / 4) + kStage * staged;
   const double work = issue / kLanes;  // of a slab
@@ -78,9 +96,9 @@ double Nanoseconds(const TileSizes& z, int64_t m, int64_t n, int64_t k, int64_t 
   const double resident = std::max(1.0, std::floor(std::min({kThreads / threads, shared, registers, kGroups})));
   const double per_unit = std::ceil(groups / d(std::max<int64_t>(1, target.compute_units)));
   const double rounds = std::ceil(per_unit / resident);
-  const double tail = kTail + (z.ks > 1 ? kCombine * d(z.ks * z.bm * z.bn) / threads : 0);
+  const double tail = kTail + (z.ks > 1 ? kCombine * d(z.ks) * outputs : 0);
   const double cycles = slabs * std::max(rounds * alone, per_unit * work) + rounds * tail;
-  return cycles * kCycle + kLaunch + (split > 1 ? kFinish + d(m * n * batch * split) * kFinishSum : 0);
+  return cycles * kCycle + kLaunch + NanosecondsOfParts(p, split, last, outputs, rounds);
 }
 
 constexpr TileSizes kSizes[] = {
@@ -95,23 +113,25 @@ constexpr TileSizes kSizes[] = {
 
 std::vector<Schedule> Candidates(const Nest& nest, const Target& target) {
   if (target.cpu()) return {};
-  const ContractShape shape = ShapeOf(nest);
-  const int64_t m = Extent(nest, shape.m), n = Extent(nest, shape.n), k = Extent(nest, shape.k);
-  const int64_t batch = Extent(nest, shape.batch);
-  if (k < 4) return {};  // an outer product has nothing to stage
+  const ProductSize p = SizeOfProduct(nest);
+  if (p.k < 4) return {};  // an outer product has nothing to stage
   std::vector<std::pair<double, Schedule>> all;
   for (const TileSizes& z : kSizes) {
-    for (int64_t split = 1; split <= CeilDiv(k, z.bk) && split <= 256; split *= 2) {
-      Schedule s{.family = "tiles"};
-      s.Set("bm", z.bm);
-      s.Set("bn", z.bn);
-      s.Set("bk", z.bk);
-      s.Set("tm", z.tm);
-      s.Set("tn", z.tn);
-      s.Set("ks", z.ks);
-      s.Set("ahead", 1);
-      s.Set("split", split);
-      all.emplace_back(Nanoseconds(z, m, n, k, batch, split, target), std::move(s));
+    for (int64_t split = 1; split <= CeilDiv(p.k, z.bk) && split <= 256; split *= 2) {
+      for (bool last : {false, true}) {
+        if (last && split == 1) continue;
+        Schedule s{.family = "tiles"};
+        s.Set("bm", z.bm);
+        s.Set("bn", z.bn);
+        s.Set("bk", z.bk);
+        s.Set("tm", z.tm);
+        s.Set("tn", z.tn);
+        s.Set("ks", z.ks);
+        s.Set("ahead", 1);
+        s.Set("split", split);
+        if (split > 1) s.Set("last", last ? 1 : 0);
+        all.emplace_back(Nanoseconds(z, p, split, last, target), std::move(s));
+      }
     }
   }
   std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -121,9 +141,7 @@ std::vector<Schedule> Candidates(const Nest& nest, const Target& target) {
 }
 
 double Cost(const Nest& nest, const Schedule& s, const Target& target) {
-  const ContractShape shape = ShapeOf(nest);
-  return 1e-3 * Nanoseconds(TileSizesOf(s), Extent(nest, shape.m), Extent(nest, shape.n), Extent(nest, shape.k),
-                            Extent(nest, shape.batch), s.Int("split", 1), target);
+  return 1e-3 * Nanoseconds(TileSizesOf(s), SizeOfProduct(nest), s.Int("split", 1), s.Int("last", 0) != 0, target);
 }
 
 absl::StatusOr<Built> Build(const Nest& nest, const Target& target) {
