@@ -105,8 +105,8 @@ class Printer {
     for (uint32_t i = 0; i < kernel_.allocs.size(); ++i) {
       const Alloc& a = kernel_.allocs[i];
       if (a.space != AllocSpace::kShared) continue;
-      absl::StrAppend(&out, "shared ", expr_.Type(a.dtype), " ", names_.alloc(i),
-                      a.extents.empty() ? "" : absl::StrCat("[", Elements(a), "]"), ";\n");
+      absl::StrAppend(&out, "shared ", expr_.AllocType(i), " ", names_.alloc(i),
+                      a.extents.empty() ? "" : absl::StrCat("[", Elements(a) / expr_.alloc_lanes(i), "]"), ";\n");
     }
     if (counts_arrivals_) absl::StrAppend(&out, "shared uint agc_arrived;\n");
     return out;
@@ -208,12 +208,16 @@ class Printer {
 
   void Store(const Stmt& s) {
     const DType dtype = kernel_.pool->node(s.value).dtype;
-    const bool wide = !s.to_alloc && kernel_.pool->node(s.value).lanes > 1;
-    std::string store = wide ? expr_.StoreVector(s.target, s.index[0], s.value)
-                        : s.to_alloc
-                            ? absl::StrCat(expr_.AllocElement(s.target, s.index), " = ", expr_.Print(s.value), ";")
-                            : expr_.Store(s.target, s.index[0],
-                                          expr_.Convert(expr_.Print(s.value), dtype, kernel_.params[s.target].stored));
+    const bool wide = kernel_.pool->node(s.value).lanes > 1;
+    std::string store;
+    if (s.to_alloc) {
+      store = wide ? expr_.StoreAllocVector(s.target, s.index, s.value)
+                   : absl::StrCat(expr_.AllocElement(s.target, s.index), " = ", expr_.Print(s.value), ";");
+    } else {
+      store = wide ? expr_.StoreVector(s.target, s.index[0], s.value)
+                   : expr_.Store(s.target, s.index[0],
+                                 expr_.Convert(expr_.Print(s.value), dtype, kernel_.params[s.target].stored));
+    }
     if (s.guard.valid()) {
       const bool several = wide || (!s.to_alloc && kernel_.params[s.target].packed);
       store = absl::StrCat("if (", expr_.Print(s.guard), ") ", several ? absl::StrCat("{ ", store, " }") : store);
@@ -262,12 +266,11 @@ class Printer {
                    absl::StatusCode::kUnimplemented);
   }
 
-  // Values of several lanes have a spelling where they are words in buffers and registers.
+  // Values of several lanes have a spelling where they are words in buffers, shared arrays and lets.
   bool HasOtherLanes(const Stmt& s) const {
     for (ExprId id : ExprsOf(s)) {
       if (no_words_[id.index]) return true;
     }
-    if (s.kind == StmtKind::kStore && s.to_alloc) return kernel_.pool->node(s.value).lanes > 1;
     return s.kind == StmtKind::kAlloc && kernel_.allocs[s.target].lanes > 1;
   }
 

@@ -77,24 +77,31 @@ std::string GlslConstant(Scalar v) {
 }
 
 namespace {
-void FindLanes(const Kernel& kernel, const std::vector<Stmt>& body, std::vector<int>& lanes) {
+// The widest access of every parameter and of every alloc.
+void FindLanes(const Kernel& kernel, const std::vector<Stmt>& body, std::vector<int>& params,
+               std::vector<int>& allocs) {
+  const auto widen = [](int& lanes, int to) { lanes = std::max(lanes, to); };
   for (const Stmt& s : body) {
-    if (s.kind == StmtKind::kStore && !s.to_alloc)
-      lanes[s.target] = std::max<int>(lanes[s.target], kernel.pool->node(s.value).lanes);
+    if (s.kind == StmtKind::kStore) widen((s.to_alloc ? allocs : params)[s.target], kernel.pool->node(s.value).lanes);
     for (ExprId id : ExprsOf(s)) {
       for (Expr e : PostOrder(kernel.pool->at(id))) {
-        if (e.is(ExprKind::kLoad)) lanes[e.node().ref] = std::max(lanes[e.node().ref], e.lanes());
+        if (e.is(ExprKind::kLoad)) widen(params[e.node().ref], e.lanes());
+        if (e.is(ExprKind::kAllocLoad)) widen(allocs[e.node().ref], e.lanes());
       }
     }
-    FindLanes(kernel, s.body, lanes);
-    FindLanes(kernel, s.otherwise, lanes);
+    FindLanes(kernel, s.body, params, allocs);
+    FindLanes(kernel, s.otherwise, params, allocs);
   }
 }
 }  // namespace
 
 GlslExpr::GlslExpr(const Kernel& kernel, const GlslNames& names, std::vector<std::string> access)
-    : kernel_(kernel), names_(names), access_(std::move(access)), lanes_(kernel.params.size(), 1) {
-  for (const KernelPart& part : kernel.parts) FindLanes(kernel, part.body, lanes_);
+    : kernel_(kernel),
+      names_(names),
+      access_(std::move(access)),
+      lanes_(kernel.params.size(), 1),
+      alloc_lanes_(kernel.allocs.size(), 1) {
+  for (const KernelPart& part : kernel.parts) FindLanes(kernel, part.body, lanes_, alloc_lanes_);
 }
 
 std::string GlslExpr::Atom(ExprId id) { return Wrapped(Print(id)); }
@@ -116,7 +123,8 @@ std::string GlslExpr::Element(uint32_t param, absl::string_view index) const {
 }
 
 std::string GlslExpr::LoadVector(uint32_t param, ExprId index, int lanes) {
-  if (lanes == lanes_[param]) return absl::StrCat(access_[param], "[", Atom(index), " / ", lanes, "u]");
+  if (lanes == lanes_[param])
+    return absl::StrCat(access_[param], "[", Print(Div(kernel_.pool->at(index), lanes).id), "]");
   std::string all;
   for (int j = 0; j < lanes; ++j)
     absl::StrAppend(&all, j == 0 ? "" : ", ", Element(param, absl::StrCat(Print(index), " + ", j, "u")));
@@ -124,34 +132,71 @@ std::string GlslExpr::LoadVector(uint32_t param, ExprId index, int lanes) {
 }
 
 std::string GlslExpr::StoreVector(uint32_t param, ExprId index, ExprId value) {
-  const ExprNode& n = kernel_.pool->node(value);
-  if (n.lanes == lanes_[param])
-    return absl::StrCat(access_[param], "[", Atom(index), " / ", lanes_[param], "u] = ", Print(value), ";");
+  const int lanes = kernel_.pool->node(value).lanes;
+  if (lanes == lanes_[param]) {
+    const std::string vector = Print(Div(kernel_.pool->at(index), lanes).id);
+    return absl::StrCat(access_[param], "[", vector, "] = ", Print(value), ";");
+  }
   std::string all;
-  for (int j = 0; j < n.lanes; ++j) {
+  for (int j = 0; j < lanes; ++j) {
     const std::string place = Element(param, absl::StrCat(Print(index), " + ", j, "u"));
     absl::StrAppend(&all, j == 0 ? "" : " ", place, " = ", Print(Lane(kernel_.pool->at(value), j).id), ";");
   }
   return all;
 }
 
-std::string GlslExpr::AllocElement(uint32_t alloc, const std::vector<ExprId>& index) {
+std::string GlslExpr::AllocType(uint32_t alloc) const { return Type(kernel_.allocs[alloc].dtype, alloc_lanes_[alloc]); }
+
+// Row-major, the last row padded by the skew; in units of `lanes` elements, which rows are whole multiples of.
+std::string GlslExpr::AllocIndex(uint32_t alloc, absl::Span<const ExprId> index, int lanes) {
   const Alloc& a = kernel_.allocs[alloc];
-  if (a.extents.empty()) return names_.alloc(alloc);
   std::string flat;
   int64_t known = 0, stride = 1;
-  for (size_t i = a.extents.size(); i-- > 0;) {  // row-major, the last row padded by the skew
-    const ExprNode& n = kernel_.pool->node(index[i]);
-    if (n.kind == ExprKind::kConst) {
-      known += n.payload * stride;
+  for (size_t i = a.extents.size(); i-- > 0;) {
+    const Expr e = kernel_.pool->at(index[i]), at = i + 1 == a.extents.size() && lanes > 1 ? Div(e, lanes) : e;
+    if (at.IsConst()) {
+      known += at.node().payload * stride;
     } else {
-      absl::StrAppend(&flat, flat.empty() ? "" : " + ", Atom(index[i]),
+      absl::StrAppend(&flat, flat.empty() ? "" : " + ", Atom(at.id),
                       stride == 1 ? "" : absl::StrCat(" * ", stride, "u"));
     }
-    stride *= a.extents[i] + (i + 1 == a.extents.size() ? a.skew : 0);
+    stride *= i + 1 == a.extents.size() ? (a.extents[i] + a.skew) / lanes : a.extents[i];
   }
   if (flat.empty() || known != 0) absl::StrAppend(&flat, flat.empty() ? "" : " + ", known, "u");
-  return absl::StrCat(names_.alloc(alloc), "[", flat, "]");
+  return flat;
+}
+
+std::string GlslExpr::AllocElement(uint32_t alloc, absl::Span<const ExprId> index) {
+  if (kernel_.allocs[alloc].extents.empty()) return names_.alloc(alloc);
+  const int lanes = alloc_lanes_[alloc];
+  const std::string vector = absl::StrCat(names_.alloc(alloc), "[", AllocIndex(alloc, index, lanes), "]");
+  if (lanes == 1) return vector;
+  return absl::StrCat(vector, "[", Print(Mod(kernel_.pool->at(index.back()), lanes).id), "]");
+}
+
+std::string GlslExpr::LoadAllocVector(uint32_t alloc, absl::Span<const ExprId> index, int lanes) {
+  if (lanes == alloc_lanes_[alloc]) return absl::StrCat(names_.alloc(alloc), "[", AllocIndex(alloc, index, lanes), "]");
+  std::string all;
+  std::vector<ExprId> place(index.begin(), index.end());
+  for (int j = 0; j < lanes; ++j) {
+    place.back() = (kernel_.pool->at(index.back()) + j).id;
+    absl::StrAppend(&all, j == 0 ? "" : ", ", AllocElement(alloc, place));
+  }
+  return absl::StrCat(GlslVector(kernel_.allocs[alloc].dtype, lanes), "(", all, ")");
+}
+
+std::string GlslExpr::StoreAllocVector(uint32_t alloc, absl::Span<const ExprId> index, ExprId value) {
+  const int lanes = kernel_.pool->node(value).lanes;
+  if (lanes == alloc_lanes_[alloc])
+    return absl::StrCat(names_.alloc(alloc), "[", AllocIndex(alloc, index, lanes), "] = ", Print(value), ";");
+  std::string all;
+  std::vector<ExprId> place(index.begin(), index.end());
+  for (int j = 0; j < lanes; ++j) {
+    place.back() = (kernel_.pool->at(index.back()) + j).id;
+    absl::StrAppend(&all, j == 0 ? "" : " ", AllocElement(alloc, place), " = ",
+                    Print(Lane(kernel_.pool->at(value), j).id), ";");
+  }
+  return all;
 }
 
 std::string GlslExpr::Sum(const ExprNode& n) {
@@ -230,7 +275,7 @@ std::string GlslExpr::Call(const ExprNode& n) {
 }
 
 std::string GlslExpr::Print(ExprId id) {
-  const ExprNode& n = kernel_.pool->node(id);
+  const ExprNode n = kernel_.pool->node(id);  // NOLINT(performance-unnecessary-copy-initialization): the pool grows
   switch (n.kind) {
     case ExprKind::kConst:
       return n.dtype == DType::kIndex ? absl::StrCat(static_cast<uint32_t>(n.payload), "u")
@@ -255,13 +300,12 @@ std::string GlslExpr::Print(ExprId id) {
     case ExprKind::kLoad: {
       const std::string value = n.lanes > 1 ? LoadVector(n.ref, n.args[0], n.lanes)
                                             : Convert(Load(n.ref, n.args[0]), kernel_.params[n.ref].stored, n.dtype);
-      const ExprNode& guard = kernel_.pool->node(n.args.back());
-      if (guard.kind == ExprKind::kConst && guard.payload == 1) return value;
+      if (kernel_.pool->at(n.args.back()).IsTrue()) return value;
       return absl::StrCat(Atom(n.args.back()), " ? ", Wrapped(value), " : ",
                           n.lanes > 1 ? absl::StrCat(Type(n.dtype, n.lanes), "(0)") : Constant(Scalar::Of(n.dtype, 0)));
     }
     case ExprKind::kAllocLoad:
-      return AllocElement(n.ref, {n.args.begin(), n.args.end()});
+      return n.lanes > 1 ? LoadAllocVector(n.ref, n.args, n.lanes) : AllocElement(n.ref, n.args);
     case ExprKind::kAlu:
       return Call(n);
     case ExprKind::kCast:

@@ -30,7 +30,11 @@ class GlslExpr {
   std::string LoadVector(uint32_t param, ExprId index, int lanes);            // of words
   std::string StoreVector(uint32_t param, ExprId index, ExprId value);
   std::string Element(uint32_t param, absl::string_view index) const;
-  std::string AllocElement(uint32_t alloc, const std::vector<ExprId>& index);
+  std::string AllocType(uint32_t alloc) const;  // of what an alloc is an array of: elements, or vectors of them
+  std::string AllocElement(uint32_t alloc, absl::Span<const ExprId> index);
+  std::string LoadAllocVector(uint32_t alloc, absl::Span<const ExprId> index, int lanes);  // of words
+  std::string StoreAllocVector(uint32_t alloc, absl::Span<const ExprId> index, ExprId value);
+  int alloc_lanes(uint32_t alloc) const { return alloc_lanes_[alloc]; }
   const std::set<std::string>& helpers() const { return helpers_; }  // functions that the spellings call
   const std::string& unsupported() const { return unsupported_; }    // "div on i64": met, and without a spelling yet
 
@@ -40,6 +44,7 @@ class GlslExpr {
   std::string FromIndex(const ExprNode& n);
   std::string Call(const ExprNode& n);
   std::string Sum(const ExprNode& n);
+  std::string AllocIndex(uint32_t alloc, absl::Span<const ExprId> index, int lanes);
   void Need(absl::string_view helper, DType type);
   std::string ToFloat(const std::string& text, DType from, DType to);
   std::string ToInt(const std::string& text, DType from, DType to);
@@ -49,7 +54,8 @@ class GlslExpr {
   const Kernel& kernel_;
   const GlslNames& names_;
   std::vector<std::string> access_;
-  std::vector<int> lanes_;  // by parameter: of its widest access, which its buffer is an array of
+  std::vector<int> lanes_;        // by parameter: of its widest access, which its buffer is an array of
+  std::vector<int> alloc_lanes_;  // the same by alloc
   std::set<std::string> helpers_ = {};
   std::string unsupported_ = {};
 };

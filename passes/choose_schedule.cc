@@ -1,6 +1,10 @@
 // choose-schedule: nest -> scheduled. Every nest gets a family of the schedule table and its parameters: pinned text
-// first, else the first legal candidate of the first family that fits.
+// first, else the first legal candidate of the first family that fits; on a GPU the cheapest of those of families with
+// measured costs.
 //   nest @k0_exp(...) { store ... }   =>   nest @k0_exp(...) { store ...  schedule pointwise {local = 64} }
+#include <optional>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "ir/base/status.h"
 #include "passes/pass.h"
@@ -15,21 +19,36 @@ absl::Status Unschedulable(const Nest& nest, const absl::Status& why) {
                  why.ok() ? absl::StatusCode::kUnimplemented : why.code());
 }
 
+// The first legal candidate; nothing where the family has none, and then `refusal` says why unless it says so already.
+std::optional<Schedule> FirstLegal(const ScheduleFamily& family, const Nest& nest, const Target& target,
+                                   Numerics numerics, absl::Status& refusal) {
+  for (Schedule& candidate : family.candidates(nest, target)) {
+    if (numerics == Numerics::kPortable) family.in_order(candidate);
+    const absl::Status legal = family.legal(nest, candidate, target);
+    if (legal.ok()) return std::move(candidate);
+    if (refusal.ok()) refusal = legal;
+  }
+  return std::nullopt;
+}
+
 absl::Status Choose(Nest& nest, const Target& target, Numerics numerics) {
   absl::Status refusal;
+  std::optional<Schedule> best;
+  double cost = 0;
   for (const ScheduleFamily* family : ScheduleFamilies()) {
-    if (!family->matches(nest)) continue;
-    for (Schedule& candidate : family->candidates(nest, target)) {
-      if (numerics == Numerics::kPortable) family->in_order(candidate);
-      const absl::Status legal = family->legal(nest, candidate, target);
-      if (legal.ok()) {
-        nest.schedule = std::move(candidate);
-        return absl::OkStatus();
-      }
-      if (refusal.ok()) refusal = legal;
-    }
+    const bool compared = !target.cpu() && family->measured;
+    if ((best.has_value() && !compared) || !family->matches(nest)) continue;
+    std::optional<Schedule> schedule = FirstLegal(*family, nest, target, numerics, refusal);
+    if (!schedule.has_value()) continue;
+    const double own = compared ? family->cost(nest, *schedule, target) : 0;
+    if (best.has_value() && own >= cost) continue;
+    best = std::move(schedule);
+    cost = own;
+    if (!compared) break;
   }
-  return Unschedulable(nest, refusal);
+  if (!best.has_value()) return Unschedulable(nest, refusal);
+  nest.schedule = *std::move(best);
+  return absl::OkStatus();
 }
 
 }  // namespace

@@ -2,13 +2,14 @@
 // the first is proven to be a multiple of that. What is computed with them stays scalar.
 //   let a: f32 = %x[4*i]   let b: f32 = %x[4*i + 1]   store %y[4*i] = a * 2   store %y[4*i + 1] = b * 2
 //   => let a: f32 = lane(%x[4*i] x2, 0)   ...          store %y[4*i] = vec(a * 2, b * 2)
-// For GPUs, whose memory serves an invocation 16 bytes at a time; software devices gather what neighbouring invocations
-// ask for. Buffers of 8 and 16-bit elements keep scalar accesses.
+// For GPUs, whose buffers and shared memory serve an invocation 16 bytes at a time; software devices gather what
+// neighbouring invocations ask for. Buffers of 8 and 16-bit elements keep scalar accesses.
 #include <algorithm>
 #include <map>
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "passes/pass.h"
@@ -16,8 +17,19 @@
 namespace agc {
 namespace {
 
-// Where an access lies: parameter, guard (UINT32_MAX: none) and address without its constant.
-using Place = std::tuple<uint32_t, uint32_t, uint32_t>;
+// Where an access lies: buffer or shared array, its number, guard (UINT32_MAX: none), the indices of the leading axes,
+// and the address along the last one without its constant.
+struct Place {
+  bool alloc = false;
+  uint32_t target = 0, guard = UINT32_MAX;
+  std::vector<uint32_t> leading = {};
+  uint32_t terms = 0;
+
+  auto Key() const { return std::tie(alloc, target, guard, leading, terms); }
+  bool operator<(const Place& other) const { return Key() < other.Key(); }
+  bool operator==(const Place& other) const { return Key() == other.Key(); }
+  bool Same(const Stmt& store) const { return alloc == store.to_alloc && target == store.target; }
+};
 
 struct Address {
   Expr terms = {};
@@ -34,13 +46,14 @@ Address Split(Expr index) {
 template <typename T>
 struct Neighbours {
   Expr terms = {};
+  int64_t row = 4;  // elements of a row, which begins where the row before ends
   std::map<int64_t, T> at = {};
 
   // Calls f(first, width) for the widest aligned runs.
   template <typename F>
   void Runs(F f) const {
     for (int width : {4, 2}) {
-      if (!Divisible(terms, width)) continue;
+      if (!Divisible(terms, width) || row % width != 0) continue;
       for (const auto& [first, access] : at) {
         if (((first % width) + width) % width != 0) continue;
         bool whole = true;
@@ -62,10 +75,19 @@ class Vectorizer {
   }
 
  private:
-  bool Eligible(uint32_t param) const {
-    const KernelParam& p = kernel_.params[param];
-    const bool word = p.stored == DType::kF32 || p.stored == DType::kI32 || p.stored == DType::kU32;
-    return p.linear && !p.packed && word && p.stored == p.type.dtype;
+  static bool Word(DType t) { return t == DType::kF32 || t == DType::kI32 || t == DType::kU32; }
+  bool Eligible(bool alloc, uint32_t target) const {
+    if (alloc) {
+      const Alloc& a = kernel_.allocs[target];
+      return a.space == AllocSpace::kShared && a.lanes == 1 && Word(a.dtype) && !a.extents.empty();
+    }
+    const KernelParam& p = kernel_.params[target];
+    return p.linear && !p.packed && Word(p.stored) && p.stored == p.type.dtype;
+  }
+  int64_t Row(const Place& place) const {
+    if (!place.alloc) return 4;
+    const Alloc& a = kernel_.allocs[place.target];
+    return a.extents.size() == 1 ? 4 : a.extents.back() + a.skew;
   }
   bool Pure(Expr load) const { return kernel_.params[load.node().ref].access == KernelAccess::kRead; }
 
@@ -85,7 +107,7 @@ class Vectorizer {
     for (const Stmt& s : body) {
       for (ExprId id : ExprsOf(s)) {
         for (Expr e : PostOrder(pool_.at(id))) {
-          if (e.is(ExprKind::kLoad) && e.lanes() == 1 && Eligible(e.node().ref) && Pure(e)) Note(loads, e, e);
+          if (e.is(ExprKind::kLoad) && e.lanes() == 1 && Eligible(false, e.node().ref) && Pure(e)) Note(loads, e, e);
         }
       }
     }
@@ -108,9 +130,22 @@ class Vectorizer {
 
   template <typename T>
   void Note(std::map<Place, Neighbours<T>>& all, Expr load, T access) {
-    const Address a = Split(load.arg(0));
-    Neighbours<T>& near = all[{load.node().ref, load.node().args.back().index, a.terms.id.index}];
+    Place place{.alloc = load.is(ExprKind::kAllocLoad), .target = load.node().ref};
+    std::vector<ExprId> index(load.node().args.begin(), load.node().args.end());
+    if (!place.alloc) {
+      place.guard = index.back().index;
+      index.pop_back();
+    }
+    Enter(all, std::move(place), index, access);
+  }
+  template <typename T>
+  void Enter(std::map<Place, Neighbours<T>>& all, Place place, absl::Span<const ExprId> index, T access) {
+    const Address a = Split(pool_.at(index.back()));
+    for (ExprId i : index.first(index.size() - 1)) place.leading.push_back(i.index);
+    place.terms = a.terms.id.index;
+    Neighbours<T>& near = all[place];
     near.terms = a.terms;
+    near.row = Row(place);
     near.at.emplace(a.constant, access);
   }
 
@@ -123,46 +158,74 @@ class Vectorizer {
     for (int j = 0; j < width; ++j) lane_of_.emplace(near.at.at(first + j).id.index, Lane(wide, j));
   }
 
-  // ---- loads of what the kernel also writes: lets, between which nothing is written
+  // ---- loads of what the kernel also writes: lets, between which nothing is written there
   void PinnedLoads(std::vector<Stmt>& body) {
     std::map<Place, Neighbours<size_t>> open;  // statements
     std::map<size_t, Stmt> before;             // wide lets, by the statement they precede
-    for (size_t i = 0; i <= body.size(); ++i) {
-      const bool end = i == body.size() || Writes(body[i]);
-      if (end) {
-        for (const auto& group : open)
-          group.second.Runs([&](int64_t first, int width) { WidenLets(body, group.second, first, width, before); });
-        open.clear();
-        continue;
+    const auto close = [&](absl::FunctionRef<bool(const Place&)> closes) {
+      Close<size_t>(open, closes, [&](const Neighbours<size_t>& near, int64_t first, int width) {
+        WidenLets(body, near, first, width, before);
+      });
+    };
+    for (size_t i = 0; i < body.size(); ++i) {
+      const Stmt& s = body[i];
+      if (s.kind == StmtKind::kStore && s.to_alloc) {
+        close([&](const Place& p) { return p.Same(s); });
+      } else if (Orders(s)) {
+        close([](const Place&) { return true; });
+      } else if (s.kind == StmtKind::kLet && Pinned(pool_.at(s.value))) {
+        Note(open, pool_.at(s.value), i);
       }
-      if (body[i].kind != StmtKind::kLet) continue;
-      const Expr e = pool_.at(body[i].value);
-      if (e.is(ExprKind::kLoad) && e.lanes() == 1 && Eligible(e.node().ref) && !Pure(e) &&
-          !kernel_.params[e.node().ref].coherent)
-        Note(open, e, i);
     }
+    close([](const Place&) { return true; });
     for (auto it = before.rbegin(); it != before.rend(); ++it)
       body.insert(body.begin() + static_cast<std::ptrdiff_t>(it->first), std::move(it->second));
   }
 
-  static bool Writes(const Stmt& s) {
+  bool Pinned(Expr e) const {
+    if (e.lanes() != 1) return false;
+    if (e.is(ExprKind::kAllocLoad)) return Eligible(true, e.node().ref);
+    return e.is(ExprKind::kLoad) && Eligible(false, e.node().ref) && !Pure(e);
+  }
+
+  // Whether reads and writes must not move past the statement.
+  static bool Orders(const Stmt& s) {
     return s.kind != StmtKind::kLet && s.kind != StmtKind::kAlloc && s.kind != StmtKind::kLanes &&
            !(s.kind == StmtKind::kStore && s.to_alloc);
+  }
+
+  template <typename T>
+  void Close(std::map<Place, Neighbours<T>>& open, absl::FunctionRef<bool(const Place&)> closes,
+             absl::FunctionRef<void(const Neighbours<T>&, int64_t first, int width)> widen) {
+    for (auto it = open.begin(); it != open.end();) {
+      if (!closes(it->first)) {
+        ++it;
+        continue;
+      }
+      it->second.Runs([&](int64_t first, int width) { widen(it->second, first, width); });
+      it = open.erase(it);
+    }
   }
 
   void WidenLets(std::vector<Stmt>& body, const Neighbours<size_t>& near, int64_t first, int width,
                  std::map<size_t, Stmt>& before) {
     const Expr scalar = pool_.at(body[near.at.at(first)].value);
-    if (!scalar.is(ExprKind::kLoad)) return;  // a lane of a wider run
+    const bool alloc = scalar.is(ExprKind::kAllocLoad);
+    if (!alloc && !scalar.is(ExprKind::kLoad)) return;  // a lane of a wider run
     size_t earliest = near.at.at(first);
     for (int j = 1; j < width; ++j) earliest = std::min(earliest, near.at.at(first + j));
     if (before.count(earliest) > 0) return;
     Stmt let{.kind = StmtKind::kLet};
     let.loc = body[earliest].loc;
-    let.var = pool_.Declare({.name = FreshName(kernel_.params[scalar.node().ref].name),
+    const uint32_t ref = scalar.node().ref;
+    let.var = pool_.Declare({.name = FreshName(alloc ? kernel_.allocs[ref].name : kernel_.params[ref].name),
                              .dtype = scalar.dtype(),
                              .lanes = static_cast<uint8_t>(width)});
-    let.value = pool_.Load(scalar.node().ref, {scalar.arg(0)}, scalar.dtype(), width, scalar.arg(1)).id;
+    std::vector<Expr> index;
+    for (size_t i = 0; i < scalar.node().args.size(); ++i) index.push_back(scalar.arg(static_cast<int>(i)));
+    let.value = (alloc ? pool_.AllocLoad(ref, index, scalar.dtype(), width)
+                       : pool_.Load(ref, {index[0]}, scalar.dtype(), width, index[1]))
+                    .id;
     for (int j = 0; j < width; ++j) body[near.at.at(first + j)].value = Lane(pool_.Var(let.var), j).id;
     before.emplace(earliest, std::move(let));
     changed_ = true;
@@ -186,38 +249,33 @@ class Vectorizer {
   }
 
   bool Joins(const Stmt& s) const {
-    return s.kind == StmtKind::kStore && !s.to_alloc && s.combiner == nullptr && Eligible(s.target) &&
-           pool_.at(s.value).lanes() == 1 && !kernel_.params[s.target].coherent && Movable(pool_.at(s.value));
+    return s.kind == StmtKind::kStore && s.combiner == nullptr && Eligible(s.to_alloc, s.target) &&
+           pool_.at(s.value).lanes() == 1 && Movable(pool_.at(s.value));
   }
 
   void Stores(std::vector<Stmt>& body) {
     std::map<Place, Neighbours<size_t>> open;
     std::vector<bool> gone(body.size());
     const auto close = [&](absl::FunctionRef<bool(const Place&)> closes) {
-      for (auto it = open.begin(); it != open.end();) {
-        if (!closes(it->first)) {
-          ++it;
-          continue;
-        }
-        it->second.Runs([&](int64_t first, int width) { WidenStores(body, it->second, first, width, gone); });
-        it = open.erase(it);
-      }
+      Close<size_t>(open, closes, [&](const Neighbours<size_t>& near, int64_t first, int width) {
+        WidenStores(body, near, first, width, gone);
+      });
     };
     for (size_t i = 0; i < body.size(); ++i) {
       const Stmt& s = body[i];
       if (!Joins(s)) {
-        if (s.kind != StmtKind::kAlloc) close([&](const Place& p) { return Orders(s, std::get<0>(p)); });
+        if (s.kind != StmtKind::kAlloc) close([&](const Place& p) { return Orders(s) || Touches(s, p); });
         continue;
       }
-      const Address a = Split(pool_.at(s.index[0]));
-      const Place place{s.target, s.guard.index, a.terms.id.index};
-      close([&](const Place& p) { return std::get<0>(p) == s.target && p != place; });
+      std::map<Place, Neighbours<size_t>> one;
+      Enter(one, {.alloc = s.to_alloc, .target = s.target, .guard = s.guard.index}, s.index, i);
+      const auto& [place, access] = *one.begin();
+      close([&, &own = place](const Place& p) { return p.Same(s) && !(p == own); });
       const auto it = open.find(place);
-      if (it != open.end() && it->second.at.count(a.constant) > 0)
-        close([&](const Place& p) { return p == place; });  // stored twice: the second one counts
-      Neighbours<size_t>& near = open[place];
-      near.terms = a.terms;
-      near.at.emplace(a.constant, i);
+      if (it != open.end() && it->second.at.count(access.at.begin()->first) > 0)
+        close([&, &own = place](const Place& p) { return p == own; });  // stored twice: the second one counts
+      Neighbours<size_t>& near = open.emplace(place, Neighbours<size_t>{access.terms, access.row}).first->second;
+      near.at.insert(*access.at.begin());
     }
     close([](const Place&) { return true; });
     size_t kept = 0;
@@ -227,12 +285,13 @@ class Vectorizer {
     body.resize(kept);
   }
 
-  // Whether a store to the parameter must not move past the statement.
-  bool Orders(const Stmt& s, uint32_t param) const {
-    if (Writes(s)) return true;
+  // Whether the statement reads or writes the buffer or array.
+  bool Touches(const Stmt& s, const Place& p) const {
+    if (s.kind == StmtKind::kStore && p.Same(s)) return true;
+    const ExprKind read = p.alloc ? ExprKind::kAllocLoad : ExprKind::kLoad;
     for (ExprId id : ExprsOf(s)) {
       for (Expr e : PostOrder(pool_.at(id))) {
-        if (e.is(ExprKind::kLoad) && e.node().ref == param) return true;
+        if (e.is(read) && e.node().ref == p.target) return true;
       }
     }
     return false;
@@ -250,9 +309,9 @@ class Vectorizer {
       values.push_back(value);
       last = std::max(last, i);
     }
-    const ExprId index = body[near.at.at(first)].index[0];
+    const std::vector<ExprId> index = body[near.at.at(first)].index;
     for (int j = 0; j < width; ++j) gone[near.at.at(first + j)] = near.at.at(first + j) != last;
-    body[last].index[0] = index;
+    body[last].index = index;
     body[last].value = Vec(values).id;
     changed_ = true;
   }

@@ -103,15 +103,24 @@ ContractShape ShapeOf(const Nest& nest) {
   return shape;
 }
 
+void StoreOutputs(const Nest& nest, KernelBuilder& b, absl::Span<const OutputSum> outputs, std::vector<Stmt>& body) {
+  std::vector<AxisMap> axes;
+  std::vector<StageMap> sums;
+  for (const OutputSum& o : outputs) {
+    axes.push_back(o.axes);
+    sums.push_back({{0, o.sum}});
+  }
+  b.EmitStores(StoresOf(nest), axes, sums, body);
+}
+
 absl::StatusOr<Built> BuildContraction(const Nest& nest, const ContractShape& shape, int64_t split,
                                        const Target& target, TileKernel tile) {
   Built built;
   if (split == 1) {
-    AGC_ASSIGN_OR_RETURN(Kernel kernel, tile(nest, 1,
-                                             [&](KernelBuilder& b, const AxisMap& axes, Expr, Expr, Expr, Expr,
-                                                 Expr sum, std::vector<Stmt>& body) {
-                                               b.EmitStores(StoresOf(nest), axes, {{0, sum}}, body);
-                                             }));
+    const auto store = [&](KernelBuilder& b, absl::Span<const OutputSum> outputs, Expr, Expr, std::vector<Stmt>& body) {
+      StoreOutputs(nest, b, outputs, body);
+    };
+    AGC_ASSIGN_OR_RETURN(Kernel kernel, tile(nest, 1, store));
     built.kernels.push_back({std::move(kernel), SameArgs(nest)});
     return built;
   }
@@ -131,11 +140,11 @@ absl::StatusOr<Built> BuildContraction(const Nest& nest, const ContractShape& sh
   partial.params.push_back({"parts", scratch, true});
   args.push_back(-1);
   partial.stores.clear();
-  AGC_ASSIGN_OR_RETURN(Kernel parts, tile(partial, split,
-                                          [&](KernelBuilder&, const AxisMap&, Expr m, Expr n, Expr batch, Expr part,
-                                              Expr sum, std::vector<Stmt>& body) {
-                                            body.push_back(SetBuffer(out, {part, batch, m, n}, sum));
-                                          }));
+  const auto store = [&](KernelBuilder&, absl::Span<const OutputSum> outputs, Expr batch, Expr part,
+                         std::vector<Stmt>& body) {
+    for (const OutputSum& o : outputs) body.push_back(SetBuffer(out, {part, batch, o.m, o.n}, o.sum));
+  };
+  AGC_ASSIGN_OR_RETURN(Kernel parts, tile(partial, split, store));
   AGC_ASSIGN_OR_RETURN(built, kPointwiseFamily.build(FinishNest(nest, shape, scratch), target));
   std::vector<int32_t> finish_args(args.begin(), args.end());
   for (size_t i = 0; i < nest.params.size(); ++i) {

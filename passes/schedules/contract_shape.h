@@ -21,12 +21,21 @@ ContractShape ShapeOf(const Nest& nest);
 // The largest stride that an axis has in the loads below `side`, in elements; 0: it does not occur.
 int64_t StrideInLoads(const Nest& nest, ExprId side, VarId axis);
 
-// Stores the sum of one output: flat row, column, batch and part; `axes` has the output axes.
-using StoreSum = absl::FunctionRef<void(KernelBuilder&, const AxisMap& axes, Expr m, Expr n, Expr batch, Expr part,
-                                        Expr sum, std::vector<Stmt>& body)>;
+// The finished sum of one output: its axes, its flat row and column.
+struct OutputSum {
+  AxisMap axes = {};
+  Expr m = {}, n = {}, sum = {};
+};
+
+// Stores the sums of neighbouring outputs of one batch and part.
+using StoreSums = absl::FunctionRef<void(KernelBuilder&, absl::Span<const OutputSum> outputs, Expr batch, Expr part,
+                                         std::vector<Stmt>& body)>;
+
+// The nest's stores, with the sums in place of its stage.
+void StoreOutputs(const Nest& nest, KernelBuilder& b, absl::Span<const OutputSum> outputs, std::vector<Stmt>& body);
 
 // The kernel of a nest whose reduction is cut into `split` parts.
-using TileKernel = absl::FunctionRef<absl::StatusOr<Kernel>(const Nest&, int64_t split, StoreSum store)>;
+using TileKernel = absl::FunctionRef<absl::StatusOr<Kernel>(const Nest&, int64_t split, StoreSums store)>;
 
 // One kernel; or with split > 1 one that writes partial sums to scratch, and one that adds them in order.
 absl::StatusOr<Built> BuildContraction(const Nest& nest, const ContractShape& shape, int64_t split,

@@ -44,7 +44,8 @@ struct ScheduleFamily {
   // Turns a schedule into the one like it that merges every reduction in increasing order of its axes.
   void (*in_order)(Schedule&) = nullptr;
   double (*cost)(const Nest&, const Schedule&, const Target&) = nullptr;  // estimated microseconds
-  absl::StatusOr<Built> (*build)(const Nest&, const Target&) = nullptr;   // reads nest.schedule
+  bool measured = false;  // cost was fitted to kernels of GPUs: families that say so are compared by it there
+  absl::StatusOr<Built> (*build)(const Nest&, const Target&) = nullptr;  // reads nest.schedule
   absl::string_view doc = {};
 };
 

@@ -96,7 +96,7 @@ absl::StatusOr<Built> Build(const Nest& nest, const Target& target) {
     StageMap stages;
     std::vector<Stmt> body;
     for (const NestStage& stage : nest.stages) b.EmitStage(stage, maps[0], stages, body);
-    b.EmitStores(StoresOf(nest), maps, stages, body);
+    b.EmitStores(StoresOf(nest), maps, {stages}, body);
     return body;
   };
   AGC_RETURN_IF_ERROR(b.OverFlat(Extent(nest, axes) / vec, nest.schedule.Int("local", 64), target, make));

@@ -311,7 +311,7 @@ class RowKernel {
       std::vector<AxisMap> maps;
       for (Expr c : elements) Unflatten(nest_, shape_.columns, c, maps.emplace_back(map_));
       std::vector<Stmt> stores;
-      b_.EmitStores(wide, maps, stages_, stores);
+      b_.EmitStores(wide, maps, {stages_}, stores);
       return inside.IsTrue() ? std::move(stores) : std::vector<Stmt>{IfStmt(inside, std::move(stores))};
     });
   }

@@ -313,15 +313,17 @@ void KernelBuilder::EmitStage(const NestStage& stage, const AxisMap& axes, Stage
 
 void KernelBuilder::EmitStores(absl::Span<const NestStore* const> stores, const AxisMap& axes, const StageMap& stages,
                                std::vector<Stmt>& body, const LoadMap& loads) {
-  EmitStores(stores, absl::MakeConstSpan(&axes, 1), stages, body, loads);
+  EmitStores(stores, absl::MakeConstSpan(&axes, 1), absl::MakeConstSpan(&stages, 1), body, loads);
 }
 
 void KernelBuilder::EmitStores(absl::Span<const NestStore* const> stores, absl::Span<const AxisMap> positions,
-                               const StageMap& stages, std::vector<Stmt>& body, const LoadMap& loads) {
+                               absl::Span<const StageMap> stages, std::vector<Stmt>& body, const LoadMap& loads) {
   std::vector<Stmt> writes;
-  for (const AxisMap& axes : positions) {
+  for (size_t i = 0; i < positions.size(); ++i) {
+    const AxisMap& axes = positions[i];
+    const StageMap& here = stages[stages.size() == 1 ? 0 : i];
     for (const NestStore* store : stores) {
-      Expr value = At(store->value, axes, stages, loads);
+      Expr value = At(store->value, axes, here, loads);
       if (stores.size() * positions.size() > 1 && !value.is(ExprKind::kVar) && !value.IsConst()) {
         VarId v = 0;
         const Expr name = ValueVar("out", value.dtype(), &v);
@@ -329,7 +331,7 @@ void KernelBuilder::EmitStores(absl::Span<const NestStore* const> stores, absl::
         value = name;
       }
       std::vector<Expr> index;
-      for (ExprId id : store->index) index.push_back(At(id, axes, stages));
+      for (ExprId id : store->index) index.push_back(At(id, axes, here));
       writes.push_back(SetBuffer(store->param, index, value, nest_.loc));
     }
   }

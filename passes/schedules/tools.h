@@ -58,9 +58,9 @@ class KernelBuilder {
   // over the storage of an input that another value reads too.
   void EmitStores(absl::Span<const NestStore* const> stores, const AxisMap& axes, const StageMap& stages,
                   std::vector<Stmt>& body, const LoadMap& loads = {});
-  // The same at several positions, which share the stages.
+  // The same at several positions, which share the stages, or have one map of them each.
   void EmitStores(absl::Span<const NestStore* const> stores, absl::Span<const AxisMap> positions,
-                  const StageMap& stages, std::vector<Stmt>& body, const LoadMap& loads = {});
+                  absl::Span<const StageMap> stages, std::vector<Stmt>& body, const LoadMap& loads = {});
   // acc := merge(acc, values); acc are register allocs, one per component.
   void EmitMerge(const Combiner& combiner, absl::Span<const uint32_t> acc, absl::Span<const Expr> values,
                  std::vector<Stmt>& body);

@@ -170,14 +170,15 @@ inline std::vector<ScheduleCase> TransposeCases() {
 
 // Contractions that meet the edges of every family for them.
 inline std::vector<ScheduleCase> ContractionCases(const std::vector<std::string>& all) {
-  return {{MatmulGraph(1, 1, 1), all},    // all edges
-          {MatmulGraph(4, 5, 8), all},    // exactly one tile of the first schedule
-          {MatmulGraph(5, 5, 9), all},    // one more
-          {MatmulGraph(13, 7, 33), all},  // odd
-          {MatmulGraph(1, 17, 20), all},  // M = 1
-          {MatmulGraph(20, 17, 1), all},  // N = 1: a matrix times a vector
-          {MatmulGraph(6, 1, 10), all},   // K = 1
-          {BatchGraph(3, 5, 6, 7), all},  // batched
+  return {{MatmulGraph(1, 1, 1), all},     // all edges
+          {MatmulGraph(4, 5, 8), all},     // exactly one tile of the first schedule
+          {MatmulGraph(5, 5, 9), all},     // one more
+          {MatmulGraph(13, 7, 33), all},   // odd
+          {MatmulGraph(24, 12, 40), all},  // whole vectors of every operand
+          {MatmulGraph(1, 17, 20), all},   // M = 1
+          {MatmulGraph(20, 17, 1), all},   // N = 1: a matrix times a vector
+          {MatmulGraph(6, 1, 10), all},    // K = 1
+          {BatchGraph(3, 5, 6, 7), all},   // batched
           {BatchGraph(2, 1, 9, 1), all},
           {ConvGraph("conv2d", "[2,3,6,7]", "[4,3,3,2]", "[2,4,4,3]", "pad = [1, 0, 2, 1], stride = [2, 3]"), all},
           {ConvGraph("conv2d", "[1,1,5,5]", "[2,1,5,5]", "[1,2,5,5]", "pad = [2, 2, 2, 2]"), all},
@@ -190,7 +191,13 @@ inline std::vector<ScheduleCase> TilesCases() {
                            "tiles {bm = 4, bn = 4, bk = 2, tm = 2, tn = 4}",
                            "tiles {bm = 4, bn = 4, bk = 4, tm = 2, tn = 2, ks = 4}",
                            "tiles {bm = 2, bn = 8, bk = 4, tm = 1, tn = 2, split = 3}",
-                           "tiles {bm = 6, bn = 10, bk = 2, tm = 3, tn = 5, ks = 2, split = 100}"});
+                           "tiles {bm = 6, bn = 10, bk = 2, tm = 3, tn = 5, ks = 2, split = 100}",
+                           "tiles {bm = 8, bn = 8, bk = 4, tm = 4, tn = 8, ahead = 1}",
+                           "tiles {bm = 4, bn = 4, bk = 3, tm = 1, tn = 2, ahead = 1, raster = 0}",
+                           "tiles {bm = 16, bn = 32, bk = 4, tm = 4, tn = 4, ahead = 1, raster = 2}",
+                           "tiles {bm = 2, bn = 4, bk = 2, tm = 2, tn = 1, ks = 2, split = 2, ahead = 1, raster = 1}",
+                           "tiles {bm = 4, bn = 8, bk = 2, tm = 2, tn = 4, split = 4, last = 1, ahead = 1}",
+                           "tiles {bm = 2, bn = 2, bk = 2, tm = 1, tn = 1, ks = 2, split = 3, last = 1, raster = 0}"});
 }
 
 // Softmax of a batch of products.

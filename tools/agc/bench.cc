@@ -46,7 +46,8 @@ Usage BenchUsage() {
           "residents are\nnot. The device is compared with the evaluator first; where it differs nothing is timed and "
           "the "
           "exit code is 1. FLOPs: two\nfor each product of a contraction. Bytes of a kernel: its arguments, each once. "
-          "Kernels are timed by time stamps, step by step."};
+          "Kernels are timed by time stamps, step by step.\nA module at stage nest or scheduled, such as one with pinned "
+          "schedules, needs --no-check."};
 }
 
 // The entry's values: those given, the rest random.
@@ -227,7 +228,7 @@ absl::StatusOr<int> Run(const Flags& flags) {
   AGC_ASSIGN_OR_RETURN(Model model, ReadModel(flags));
   const bool trusted = flags.Has("trusted") || !model.is_bundle;
   AGC_ASSIGN_OR_RETURN(const rt::Device device, OpenDevice(flags));
-  AGC_ASSIGN_OR_RETURN(Subject subject, SubjectOf(std::move(model), device, flags));
+  AGC_ASSIGN_OR_RETURN(Subject subject, SubjectOf(std::move(model), device, flags, !flags.Has("no-check")));
   AGC_ASSIGN_OR_RETURN(rt::Session session, LoadSession(device, Bundle(subject.bundle).bytes(), trusted));
   AGC_ASSIGN_OR_RETURN(const rt::Entry* entry, EntryOf(session.entries(), flags.Text("entry")));
   Setting setting{.device = device, .options = subject.options, .entry = entry->name};
@@ -235,7 +236,7 @@ absl::StatusOr<int> Run(const Flags& flags) {
   AGC_ASSIGN_OR_RETURN(setting.given, ValuesFor(flags, *entry));
   AGC_ASSIGN_OR_RETURN(setting.states, StartOfStates(subject, session, flags));
   Report report{.device = device.description(), .entry = entry->name};
-  AGC_ASSIGN_OR_RETURN(report.flops, FlopsOf(subject.reference, entry->name));
+  AGC_ASSIGN_OR_RETURN(report.flops, FlopsOf(subject.program, subject.reference, entry->name));
   if (!flags.Has("no-check") && report.flops > kMostChecked) {
     std::fprintf(stderr, "note: not compared with the evaluator, which would compute %.3g GFLOP; agc check does\n",
                  report.flops * 1e-9);

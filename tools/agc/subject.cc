@@ -9,7 +9,18 @@
 
 namespace agc::tool {
 
-absl::StatusOr<Subject> SubjectOf(Model model, const rt::Device& device, const Flags& flags) {
+namespace {
+// A module with the states alone: what gives them their first values.
+Program OnlyStates(const Program& program) {
+  Program states;
+  states.name = program.name;
+  states.states = program.states;
+  states.blobs = program.blobs;
+  return states;
+}
+}  // namespace
+
+absl::StatusOr<Subject> SubjectOf(Model model, const rt::Device& device, const Flags& flags, bool evaluated) {
   Subject s;
   s.options = CompileOptionsOf(flags);
   if (model.is_bundle) {
@@ -25,11 +36,12 @@ absl::StatusOr<Subject> SubjectOf(Model model, const rt::Device& device, const F
     AGC_ASSIGN_OR_RETURN(s.bundle, CompileModel(model, target, s.options));
     s.program = std::move(model.program);
   }
-  if (s.program.stage > Stage::kPrimitive) {
+  if (s.program.stage > Stage::kPrimitive && evaluated) {
     return absl::InvalidArgumentError(absl::StrCat(model.path, ": the module is at stage ", Name(s.program.stage),
                                                    ", one at stage tensor or primitive is needed"));
   }
-  AGC_ASSIGN_OR_RETURN(s.reference, ReferenceOf(s.program, s.options));
+  const bool lowered = s.program.stage > Stage::kPrimitive;
+  AGC_ASSIGN_OR_RETURN(s.reference, ReferenceOf(lowered ? OnlyStates(s.program) : Clone(s.program), s.options));
   return s;
 }
 

@@ -18,8 +18,9 @@ struct Subject {
   CompileOptions options = {};  // the bundle's own, where it was read from a file
 };
 
-// Errors: a bundle without module text, a module beyond stage primitive, and those of compiling.
-absl::StatusOr<Subject> SubjectOf(Model model, const rt::Device& device, const Flags& flags);
+// Errors: a bundle without module text, where `evaluated` a module beyond stage primitive, and those of compiling. The
+// reference of such a module has its states alone.
+absl::StatusOr<Subject> SubjectOf(Model model, const rt::Device& device, const Flags& flags, bool evaluated = true);
 // States start from the bundle's values or the evaluator's init, then --state.
 absl::StatusOr<Tensors> StartOfStates(const Subject& s, rt::Session& session, const Flags& flags);
 

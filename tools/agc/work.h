@@ -8,8 +8,9 @@
 
 namespace agc::tool {
 
-// Two for each product that a contraction of the graph adds up; elementwise work and other reductions do not count.
-absl::StatusOr<double> FlopsOf(const Program& program, const std::string& graph);
+// Two for each product that a contraction of the graph adds up; elementwise work and other reductions do not count. At
+// stage nest and scheduled the nests that the graph runs are counted, else the ops of `reference`.
+absl::StatusOr<double> FlopsOf(const Program& program, const Program& reference, const std::string& graph);
 
 // Bytes of the arguments: each once, twice where it is read and written.
 double BytesOf(const rt::FlatStep& step);
