@@ -110,9 +110,20 @@ class Fusion {
     features.erase(std::unique(features.begin(), features.end()), features.end());
   }
 
+  // A kernel may be the first part of several.
+  static std::string FreshName(const Program& program, const std::string& name) {
+    const auto taken = [&](const std::string& other) {
+      return std::any_of(program.kernels.begin(), program.kernels.end(),
+                         [&](const Kernel& k) { return k.name == other; });
+    };
+    std::string fresh = name;
+    for (int n = 2; taken(fresh); ++n) fresh = absl::StrCat(name, "_", n);
+    return fresh;
+  }
+
   // The finished kernel goes to the end of the program, its step is returned.
   Step Finish(Program& program) {
-    if (parts() > 1) absl::StrAppend(&kernel_.name, "_x", parts());
+    if (parts() > 1) kernel_.name = FreshName(program, absl::StrCat(kernel_.name, "_x", parts()));
     step_.label = kernel_.name;
     step_.callee = static_cast<uint32_t>(program.kernels.size());
     step_.groups = kernel_.groups();
