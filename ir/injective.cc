@@ -31,9 +31,11 @@ void Determined::Assume(Expr condition) {
 void Determined::Close() {
   for (size_t rounds = 0; rounds < known_.size(); ++rounds) {
     for (size_t j = 0; j < known_.size(); ++j) {
-      if (!known_[j].is(ExprKind::kMod)) continue;
+      const bool quotient = known_[j].is(ExprKind::kDiv);
+      if (!quotient && !known_[j].is(ExprKind::kMod)) continue;
       const Expr x = known_[j].arg(0);
-      if (Knows(Div(x, known_[j].node().payload))) Add(x, 1);
+      const int64_t c = known_[j].node().payload;
+      if (Knows(quotient ? Mod(x, c) : Div(x, c))) Add(x, 1);
     }
   }
 }

@@ -63,6 +63,16 @@ TEST(ElementRule, PointwiseOverFlattenedAndTiledIndices) {
   const Expr m = Div(tile, 8) * 8 + a, n = Mod(tile, 8) * 8 + b;
   const Stmt inner = k.For(a, ForMode::kLocal, {k.For(b, ForMode::kUnroll, {k.Store(m, n, k.X(m, n))})});
   EXPECT_TRUE(k.Rule({k.For(tile, ForMode::kWorkgroup, {inner})}));
+  // Patches of 8 by 4 invocations in a tile of 16 by 8, and tiles in groups of two rows of tiles.
+  const Expr all = k.Var("x", 4), lane = k.Var("l", 128), patch = Div(lane, 32), in_patch = Mod(lane, 32);
+  const Expr row = Div(all, 4) * 2 + Mod(all, 2), column = Div(Mod(all, 4), 2);
+  const Expr y = row * 4 + Div(patch, 2) * 4 + Div(in_patch, 8);
+  const Expr x = column * 32 + Mod(patch, 2) * 8 + Mod(in_patch, 8);
+  const auto patches = [&](Expr y, Expr x) {
+    return k.For(all, ForMode::kWorkgroup, {k.For(lane, ForMode::kLocal, {k.Store(y, x, k.X(y, x))})});
+  };
+  EXPECT_FALSE(k.Rule({patches(y, x)}));  // two patches of a column of patches meet the next row of tiles
+  EXPECT_TRUE(k.Rule({patches(row * 8 + Div(patch, 2) * 4 + Div(in_patch, 8), x)}));
   // Every second element: tiles overlap.
   const Expr overlapping = Mod(tile, 8) * 4 + b;
   const Stmt bad =
