@@ -4,8 +4,9 @@
 // one on NaN: a driver without it may take `select(a < b, a, b)` for a minimum that drops NaN (NVIDIA's does).
 //   store %acc[] = exp(%acc[])
 //   => let arg0: f32 = %acc[]    $0 = bitcast<u32>(arg0) ...    store %acc[] = (1 + ($3 + $3 * $3 * ...)) * ...
-// An expansion uses its operands many times. place-lets names what is shared, but not what reads registers or written
-// buffers: such operands get their `let` here.
+// Expansions take rounding errors apart, which holds where each operation is rounded once: a kernel with one is
+// precise, whatever its schedule and the numerics had left to the driver. An expansion uses its operands many times.
+// place-lets names what is shared, but not what reads registers or written buffers: such operands get their `let` here.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -92,6 +93,7 @@ class Expander {
     if (!HasExpansion(op, args) || !Wanted(op, args[0].dtype())) return Rebuild(original, args);
     std::vector<Expr> named;
     for (Expr e : args) named.push_back(ReadsWhatChanges(e) ? Named(e) : e);
+    kernel_.precise = true;
     return Expanded(op, named);
   }
 

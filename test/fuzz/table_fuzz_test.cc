@@ -35,7 +35,7 @@ std::string OnTheDevice(const TableGraph& g, uint64_t seed) {
                                .optimize = static_cast<int>(seed % 3),
                                .fuse = seed % 5 != 0};
   const absl::StatusOr<EvalResult> r = TryOnDevice(g.program, "g", g.inputs, options);
-  return r.ok() ? Compare(*r, g) : std::string(r.status().message());
+  return r.ok() ? Compare(*r, g) : absl::StrCat(r.status().message(), "; ");
 }
 
 absl::StatusOr<EvalResult> Execute(const TableGraph& g, const CompileOptions& options, const Target& target) {
@@ -59,7 +59,7 @@ std::string InTheExecutor(const TableGraph& g, uint64_t seed) {
                                    unfused = Execute(g, {.fuse = false}, target);
   std::string wrong;
   for (const auto* r : {&planned, &unplanned, &unfused}) {
-    absl::StrAppend(&wrong, r->ok() ? Compare(**r, g) : std::string(r->status().message()));
+    absl::StrAppend(&wrong, r->ok() ? Compare(**r, g) : absl::StrCat(r->status().message(), "; "));
   }
   if (!wrong.empty()) return absl::StrCat("target ", targets[seed % 3], ": ", wrong);
   const std::string apart = Difference(*planned, *unplanned, 0);

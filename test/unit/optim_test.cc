@@ -190,13 +190,15 @@ std::map<std::string, Numbers> Trained(absl::FunctionRef<void(Trace& t, Tensor w
 }
 
 TEST(Trained, StatesThatTheLossDoesNotReachStay) {
-  const auto after = Trained([](Trace& t, Tensor w, Tensor v) {
-    const optim::SgdOptions o{.lr = t.Full(kF32, {}, 0.5), .momentum = 0.5, .weight_decay = 0.5};
-    optim::Sgd(o).Minimize(ReduceSum(w * StopGradient(v)));
-  });
-  EXPECT_THAT(after.at("net.w"), ElementsAre(0.25, 0.25));
-  EXPECT_THAT(after.at("other.v"), ElementsAre(1, 1));
-  EXPECT_EQ(after.count("other.v.velocity"), 0u);
+  for (Tensor (*ends)(Tensor, Loc) : {&StopGradient, &Round}) {
+    const auto after = Trained([&](Trace& t, Tensor w, Tensor v) {
+      const optim::SgdOptions o{.lr = t.Full(kF32, {}, 0.5), .momentum = 0.5, .weight_decay = 0.5};
+      optim::Sgd(o).Minimize(ReduceSum(w * ends(v, {})));
+    });
+    EXPECT_THAT(after.at("net.w"), ElementsAre(0.25, 0.25));
+    EXPECT_THAT(after.at("other.v"), ElementsAre(1, 1));
+    EXPECT_EQ(after.count("other.v.velocity"), 0u);
+  }
 }
 
 TEST(Trained, TwoOptimisersShareAGraph) {

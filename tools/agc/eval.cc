@@ -55,7 +55,7 @@ Usage EvalUsage() {
           .example = "agc eval mlp.agir --entry step --input x=x.npy --state w=0.5 --output y=y.npy",
           .details =
               "Without --output and --save outputs and states are printed. With --all, graphs that fail are\n"
-              "printed and the exit code is 1."};
+              "printed and the exit code is 1. A NAME with = in it is given in quotes, as '\"a=b\"=1'."};
 }
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;

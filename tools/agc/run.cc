@@ -39,7 +39,7 @@ Usage RunUsage() {
       .details =
           "Where a bundle has no values of its states, its entry init runs first. The options of compile are for "
           "modules in text.\nJSON has the elements of outputs up to 4096, and \"nan\", \"inf\" and \"-inf\" as "
-          "strings."};
+          "strings. A NAME with = in it is given in quotes, as '\"a=b\"=1'."};
 }
 
 // The model as it is loaded: the bundle as it is, or the module compiled for the device.
