@@ -696,3 +696,72 @@ def group_query_heads_of_rotary_models():
     return {"nodes": nodes, "inputs": {"x": x, "cos": cos, "sin": sin}, "outputs": {"y": y}, "opset": 18,
             "initializers": {"c0": ints(0), "c1": ints(1), "c2": ints(2), "c3": ints(3), "c4": ints(4), "big": ints(1 << 62),
                              "shape": ints(1, 4, 2, 3, 8), "flat": ints(1, 8, 3, 8)}}
+
+
+# ---------------------------------------------------------------- com.microsoft
+
+
+def microsoft(op, inputs, outputs, **attrs):
+    return {"nodes": [node(op, list(inputs), list(outputs), domain="com.microsoft", **attrs)], "inputs": inputs, "outputs": outputs,
+            "opset": 17, "domains": {"com.microsoft": 1}}
+
+
+@case
+def multi_head_attention_bias_mask():
+    q, k, v, bias = rand(2, 3, 8), rand(2, 5, 8), rand(2, 5, 8), rand(24)
+    mask = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]], np.int32)
+    split = lambda t: t.reshape(2, -1, 2, 4).transpose(0, 2, 1, 3)
+    hidden = np.where(mask == 1, 0, -np.inf)[:, None, None]
+    y = attend(split(q + bias[:8]), split(k + bias[8:16]), split(v + bias[16:]), hidden)
+    y = y.transpose(0, 2, 1, 3).reshape(2, 3, 8).astype(np.float32)
+    return microsoft("MultiHeadAttention", {"q": q, "k": k, "v": v, "b": bias, "m": mask}, {"y": y}, num_heads=2)
+
+
+@case
+def packed_attention_causal():
+    x, w, bias = rand(1, 3, 6), rand(6, 12), rand(12)
+    both = x @ w + bias
+    split = lambda t: t.reshape(1, 3, 2, 2).transpose(0, 2, 1, 3)
+    y = attend(split(both[..., :4]), split(both[..., 4:8]), split(both[..., 8:]), causal(3, 3))
+    y = y.transpose(0, 2, 1, 3).reshape(1, 3, 4).astype(np.float32)
+    return microsoft("Attention", {"x": x, "w": w, "b": bias}, {"y": y}, num_heads=2, unidirectional=1)
+
+
+@case
+def rotary_embedding_of_onnx_runtime():
+    x, cos, sin = rand(1, 3, 8), rand(10, 2), rand(10, 2)
+    at = np.arange(3) + 4
+    split = x.reshape(1, 3, 2, 4).transpose(0, 2, 1, 3)
+    y = rotated(split, cos[at], sin[at], False).transpose(0, 2, 1, 3).reshape(x.shape)
+    return microsoft("RotaryEmbedding", {"x": x, "p": ints(4), "c": cos, "s": sin}, {"y": y})
+
+
+@case
+def matmul_of_4_bits():
+    a, scales = rand(2, 20), rand(3, 2)
+    q = np.random.randint(0, 16, (3, 2, 16)).astype(np.uint8)
+    zeros = np.random.randint(0, 16, (3, 2)).astype(np.uint8)
+    w = ((q.astype(np.float32) - zeros[..., None]) * scales[..., None]).reshape(3, 32)[:, :20]
+    packed, packed_zeros = q[..., 0::2] | q[..., 1::2] << 4, zeros[:, 0::2] | zeros[:, 1::2] << 4
+    return microsoft("MatMulNBits", {"a": a, "b": packed, "s": scales.reshape(-1), "z": packed_zeros.reshape(-1)}, {"y": a @ w.T},
+                     K=20, N=3, bits=4, block_size=16)
+
+
+@case
+def embed_layer_normalization():
+    ids, words, places, scale, shift = np.array([[1, 2, 0]], np.int32), rand(4, 6), rand(5, 6), rand(6), rand(6)
+    total = words[ids] + places[np.arange(3)]
+    inputs = {"i": ids, "w": words, "p": places, "g": scale, "h": shift}
+    nodes = [node("EmbedLayerNormalization", ["i", "", "w", "p", "", "g", "h"], ["y", "", "sum"], domain="com.microsoft", epsilon=1e-5)]
+    return {"nodes": nodes, "inputs": inputs, "opset": 17, "domains": {"com.microsoft": 1},
+            "outputs": {"y": normalised(total, (-1,), 1e-5) * scale + shift, "sum": total}}
+
+
+@case
+def dynamic_quantize_matmul():
+    a, b, scale = rand(2, 4), np.random.randint(-127, 127, (4, 3)).astype(np.int8), np.array(0.02, np.float32)
+    low, high = min(a.min(), 0), max(a.max(), 0)
+    s = np.float32((high - low) / 255)
+    zero = np.clip(np.rint(-low / s), 0, 255)
+    y = (np.clip(np.rint(a / s) + zero, 0, 255) - zero) @ b * s * scale
+    return microsoft("DynamicQuantizeMatMul", {"a": a, "b": b, "s": scale}, {"y": y.astype(np.float32)})
