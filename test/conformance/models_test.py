@@ -12,7 +12,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-import cases
+import case_runner
 
 
 def main():
@@ -26,13 +26,13 @@ def main():
             exported = os.path.join(made, name + ".onnx")
             subprocess.run([agc, "export", model, "-o", exported], check=True)
             runs += [(name, model), (name + ", exported", exported)]
-        results = cases.run(agc, [(model, os.path.join(folder, name.split(",")[0])) for name, model in runs])
+        results = case_runner.run(agc, [(model, os.path.join(folder, name.split(",")[0])) for name, model in runs])
     outcomes = [(name, None if r["status"] == "passed" else f"{r['status']}: {r.get('reason', '')}")
                 for (name, _), r in zip(runs, results)]
     for name, why in outcomes:
         print(f"{name}: {why or 'passed'}")
     if os.environ.get("AGC_RESULTS"):
-        cases.junit(os.path.join(os.environ["AGC_RESULTS"], "models_test.xml"), "models", outcomes)
+        case_runner.junit(os.path.join(os.environ["AGC_RESULTS"], "models_test.xml"), "models", outcomes)
     return 1 if any(why for _, why in outcomes) or not outcomes else 0
 
 
