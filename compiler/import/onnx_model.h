@@ -96,7 +96,7 @@ struct AttributeProto {
   std::vector<int64_t> ints = {};
   std::vector<std::string> strings = {};
   std::vector<TensorProto> tensors = {};  // t, or tensors
-  std::vector<GraphProto> graphs = {};    // g, or graphs
+  std::vector<GraphProto> graphs;         // g, or graphs; without = {}, for which clang needs the whole type
   TypeProto type_proto = {};
   bool sparse = false;
 };

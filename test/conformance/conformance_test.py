@@ -17,7 +17,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, HERE)
-import cases
+import case_runner
 import onnx_file
 
 DATA = "/usr/share/libonnx-testdata/data"
@@ -98,7 +98,7 @@ def main():
         print(f"there is no {DATA}: tools/install tests installs libonnx-testdata")
         return 1
     found = list(find_cases())
-    results = dict(zip((name for name, _, _ in found), cases.run(agc, [case[1:] for case in found])))
+    results = dict(zip((name for name, _, _ in found), case_runner.run(agc, [case[1:] for case in found])))
     expected, outcomes = read_expected(), []
     for name, _, _ in found:
         result = results[name]
@@ -119,7 +119,7 @@ def main():
     counts = collections.Counter(r["status"] for r in results.values())
     print(", ".join(f"{n} {status}" for status, n in sorted(counts.items())), f"of {len(results)};", f"{len(wrong)} not as expected")
     if os.environ.get("AGC_RESULTS"):
-        cases.junit(os.path.join(os.environ["AGC_RESULTS"], "conformance_test.xml"), "conformance", outcomes)
+        case_runner.junit(os.path.join(os.environ["AGC_RESULTS"], "conformance_test.xml"), "conformance", outcomes)
     return 1 if wrong else 0
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-import cases
+import case_runner
 import newer_cases
 import onnx_file
 
@@ -43,7 +43,7 @@ def main():
             path = os.path.join(folder, name)
             write_case(path, case())
             paths.append((os.path.join(path, "model.onnx"), path))
-        for name, result in zip(chosen, cases.run(agc, paths)):
+        for name, result in zip(chosen, case_runner.run(agc, paths)):
             passed = result["status"] == "passed"
             outcomes.append((name, None if passed else f"{result['status']}: {result.get('reason', '')}"))
     wrong = [(name, why) for name, why in outcomes if why]
@@ -51,7 +51,7 @@ def main():
         print(f"{name}: {why}")
     print(f"{len(outcomes) - len(wrong)} of {len(outcomes)} cases pass")
     if os.environ.get("AGC_RESULTS"):
-        cases.junit(os.path.join(os.environ["AGC_RESULTS"], "newer_ops_test.xml"), "newer_ops", outcomes)
+        case_runner.junit(os.path.join(os.environ["AGC_RESULTS"], "newer_ops_test.xml"), "newer_ops", outcomes)
     return 1 if wrong or not outcomes else 0
 
 

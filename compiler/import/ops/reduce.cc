@@ -1,4 +1,7 @@
 // Reductions, positions of extremes, sums along an axis, and products of tensors.
+#include <cmath>
+#include <limits>
+
 #include "absl/strings/str_cat.h"
 #include "compiler/import/ops/tables.h"
 #include "ir/build.h"
@@ -37,12 +40,27 @@ void Reduce(Call& c) {
   c.out(f(x, axes, keep, Loc{}));
 }
 
+// A reduction over nothing: `value` in the shape that the sum has.
+Value OfNothing(Value x, Ints axes, bool keep, double value) {
+  const Value zero = Full(*x.builder, {DType::kF32, x.dims()}, 0);
+  return Full(*x.builder, {x.dtype(), ReduceSum(zero, std::move(axes), keep).dims()}, value);
+}
+
+// The least and the greatest value of a dtype.
+double Extreme(DType dtype, bool least) {
+  if (IsFloat(dtype)) return least ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
+  const double top = std::ldexp(1.0, static_cast<int>(8 * SizeOf(dtype)) - (IsSigned(dtype) ? 1 : 0));
+  return least ? (IsSigned(dtype) ? -top : 0) : top - 1;
+}
+
 Value MaxOf(Value x, Ints axes, bool keep, Loc) {
   if (x.dtype() == DType::kBool) return ReduceAny(x, axes, keep);
+  if (x.valid() && x.type().elements() == 0) return OfNothing(x, axes, keep, Extreme(x.dtype(), true));
   return ReduceMax(x, axes, keep);
 }
 Value MinOf(Value x, Ints axes, bool keep, Loc) {
   if (x.dtype() == DType::kBool) return ReduceAll(x, axes, keep);
+  if (x.valid() && x.type().elements() == 0) return OfNothing(x, axes, keep, Extreme(x.dtype(), false));
   return ReduceMin(x, axes, keep);
 }
 // Floats of integers are rounded towards zero again.

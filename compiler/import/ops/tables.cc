@@ -27,6 +27,7 @@ absl::Span<const Family> Families() {
       {"", kTextOps},
       {kTraining, kTrainingOps},
       {kMicrosoft, kMicrosoftOps},
+      {kMicrosoft, kTransformerOps},
   };
   return families;
 }

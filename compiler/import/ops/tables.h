@@ -32,6 +32,7 @@ extern const absl::Span<const OpRow> kShapeOps;
 extern const absl::Span<const OpRow> kSignalOps;
 extern const absl::Span<const OpRow> kTextOps;
 extern const absl::Span<const OpRow> kTrainingOps;
+extern const absl::Span<const OpRow> kTransformerOps;
 
 absl::Span<const Family> Families();
 // The row for an operator at an opset: the newest that is not newer; null where there is none.
