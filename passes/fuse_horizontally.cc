@@ -110,9 +110,11 @@ class Fusion {
     features.erase(std::unique(features.begin(), features.end()), features.end());
   }
 
-  // The finished kernel goes to the end of the program, its step is returned.
-  Step Finish(Program& program) {
-    if (parts() > 1) absl::StrAppend(&kernel_.name, "_x", parts());
+  // The finished kernel goes to the end of the program, its step is returned. `names` are those of all kernels.
+  Step Finish(Program& program, std::set<std::string>& names) {
+    absl::StrAppend(&kernel_.name, "_x", parts());
+    const std::string base = kernel_.name;
+    for (int n = 1; !names.insert(kernel_.name).second; ++n) kernel_.name = absl::StrCat(base, "_", n);
     step_.label = kernel_.name;
     step_.callee = static_cast<uint32_t>(program.kernels.size());
     step_.groups = kernel_.groups();
@@ -254,7 +256,7 @@ class Fusion {
 
 // The dispatches of one epoch, [first, last) of the step list, as few as may be.
 std::vector<Step> FuseEpoch(Program& program, const Graph& graph, absl::Span<const Step> steps,
-                            const PassContext& context) {
+                            const PassContext& context, std::set<std::string>& names) {
   std::map<Likeness, std::vector<size_t>> alike;
   for (size_t i = 0; i < steps.size(); ++i) {
     if (steps[i].kind != StepKind::kDispatch) continue;
@@ -274,7 +276,7 @@ std::vector<Step> FuseEpoch(Program& program, const Graph& graph, absl::Span<con
         fusion.Take(step, program.kernels[step.callee]);
         gone[members[next]] = true;
       }
-      if (fusion.parts() > 1) result[members[first]] = fusion.Finish(program);
+      if (fusion.parts() > 1) result[members[first]] = fusion.Finish(program, names);
     }
   }
   std::vector<Step> kept;
@@ -310,6 +312,8 @@ void DropUnusedKernels(Program& program) {
 absl::StatusOr<bool> FuseHorizontally(Program& program, PassContext& context) {
   if (!context.fuse) return false;
   bool changed = false;
+  std::set<std::string> names;
+  for (const Kernel& kernel : program.kernels) names.insert(kernel.name);
   for (Graph& graph : program.graphs) {
     std::vector<Step> steps;
     for (size_t first = 0; first < graph.steps.size();) {
@@ -317,7 +321,7 @@ absl::StatusOr<bool> FuseHorizontally(Program& program, PassContext& context) {
       const int32_t epoch = graph.steps[first].epoch;
       while (epoch >= 0 && last < graph.steps.size() && graph.steps[last].epoch == epoch) ++last;
       std::vector<Step> fused =
-          FuseEpoch(program, graph, absl::MakeSpan(graph.steps).subspan(first, last - first), context);
+          FuseEpoch(program, graph, absl::MakeSpan(graph.steps).subspan(first, last - first), context, names);
       steps.insert(steps.end(), std::make_move_iterator(fused.begin()), std::make_move_iterator(fused.end()));
       first = last;
     }
