@@ -286,6 +286,41 @@ std::vector<Step> FuseEpoch(Program& program, const Graph& graph, absl::Span<con
   return kept;
 }
 
+std::string Dims3(const std::array<int64_t, 3>& n) { return absl::StrCat(n[0], " x ", n[1], " x ", n[2]); }
+
+// Why two dispatches of an epoch were left apart, and what would join them.
+std::string WhyApart(const Kernel& a, const Kernel& b, const Target& target) {
+  for (const Kernel* k : {&a, &b}) {
+    if (k->parts.size() == 1 && !Fusible(*k, target))
+      return absl::StrCat("@", k->name, " fills the device often enough, nothing would be gained");
+  }
+  if (a.local != b.local) {
+    return absl::StrCat("workgroups of ", Dims3(a.local), " and of ", Dims3(b.local),
+                        "; schedules with equal ones would do");
+  }
+  if (a.precise != b.precise) return "only one of them may fuse multiply-adds; --numerics=fast takes no notice";
+  if ((a.shared_bytes() > kLittleShared) != (b.shared_bytes() > kLittleShared))
+    return "only one of them keeps much in shared memory, which would thin out the other's workgroups";
+  return "together they have too many parts, parameters, workgroups or bytes of shared memory; --abi=bindings allows "
+         "more "
+         "parameters";
+}
+
+// One remark for each dispatch and the one after it.
+void Remark(const Program& program, const Graph& graph, PassContext& context) {
+  const Step* before = nullptr;
+  for (const Step& step : graph.steps) {
+    if (step.kind != StepKind::kDispatch) continue;
+    if (before != nullptr && before->epoch == step.epoch && step.epoch >= 0) {
+      const Kernel &a = program.kernels[before->callee], &b = program.kernels[step.callee];
+      context.remarks.push_back(absl::StrCat("fuse-horizontally: graph @", graph.name, ": epoch ", step.epoch, ": @",
+                                             a.name, " and @", b.name,
+                                             " are two dispatches: ", WhyApart(a, b, context.target)));
+    }
+    before = &step;
+  }
+}
+
 void DropUnusedKernels(Program& program) {
   std::vector<bool> used(program.kernels.size());
   for (const Graph& graph : program.graphs) {
@@ -329,6 +364,7 @@ absl::StatusOr<bool> FuseHorizontally(Program& program, PassContext& context) {
     graph.steps = std::move(steps);
   }
   if (changed) DropUnusedKernels(program);
+  for (const Graph& graph : program.graphs) Remark(program, graph, context);
   return changed;
 }
 
