@@ -198,6 +198,7 @@ absl::StatusOr<Program> LowerToPlan(Program program, const Target& target, const
   ManagerOptions manager;
   manager.dump_dir = options.dump_dir;
   manager.time = options.time;
+  manager.compare = false;  // what passes say of themselves is for `agc opt` and tests
   AGC_RETURN_IF_ERROR(RunPipeline(program, DefaultPipeline(program.stage), context, manager));
   if (options.remarks != nullptr) *options.remarks = std::move(context.remarks);
   return program;

@@ -311,14 +311,17 @@ void Remark(const Graph& graph, const std::vector<NotFused>& refused, std::vecto
 absl::StatusOr<bool> FormGroups(Program& program, PassContext& context) {
   bool changed = false;
   for (Graph& graph : program.graphs) {
-    for (Op& op : graph.ops) {
-      changed = changed || op.group >= 0;
-      op.group = -1;
-    }
+    const auto groups = [&] {
+      std::vector<int> all;
+      for (const Op& op : graph.ops) all.push_back(op.group);
+      return all;
+    };
+    const std::vector<int> before = groups();
+    for (Op& op : graph.ops) op.group = -1;
     AGC_ASSIGN_OR_RETURN(const std::vector<NotFused> refused, Grouper(graph, context).Run());
     changed = Canonicalize(graph, program) || changed;  // clones stand at the end
     Remark(graph, refused, context.remarks);
-    for (const Op& op : graph.ops) changed = changed || op.group >= 0;  // none where nothing is computed
+    changed = changed || groups() != before;
   }
   return changed;
 }

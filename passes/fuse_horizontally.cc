@@ -110,20 +110,11 @@ class Fusion {
     features.erase(std::unique(features.begin(), features.end()), features.end());
   }
 
-  // A kernel may be the first part of several.
-  static std::string FreshName(const Program& program, const std::string& name) {
-    const auto taken = [&](const std::string& other) {
-      return std::any_of(program.kernels.begin(), program.kernels.end(),
-                         [&](const Kernel& k) { return k.name == other; });
-    };
-    std::string fresh = name;
-    for (int n = 2; taken(fresh); ++n) fresh = absl::StrCat(name, "_", n);
-    return fresh;
-  }
-
-  // The finished kernel goes to the end of the program, its step is returned.
-  Step Finish(Program& program) {
-    if (parts() > 1) kernel_.name = FreshName(program, absl::StrCat(kernel_.name, "_x", parts()));
+  // The finished kernel goes to the end of the program, its step is returned. `names` are those of all kernels.
+  Step Finish(Program& program, std::set<std::string>& names) {
+    absl::StrAppend(&kernel_.name, "_x", parts());
+    const std::string base = kernel_.name;
+    for (int n = 1; !names.insert(kernel_.name).second; ++n) kernel_.name = absl::StrCat(base, "_", n);
     step_.label = kernel_.name;
     step_.callee = static_cast<uint32_t>(program.kernels.size());
     step_.groups = kernel_.groups();
@@ -265,7 +256,7 @@ class Fusion {
 
 // The dispatches of one epoch, [first, last) of the step list, as few as may be.
 std::vector<Step> FuseEpoch(Program& program, const Graph& graph, absl::Span<const Step> steps,
-                            const PassContext& context) {
+                            const PassContext& context, std::set<std::string>& names) {
   std::map<Likeness, std::vector<size_t>> alike;
   for (size_t i = 0; i < steps.size(); ++i) {
     if (steps[i].kind != StepKind::kDispatch) continue;
@@ -285,7 +276,7 @@ std::vector<Step> FuseEpoch(Program& program, const Graph& graph, absl::Span<con
         fusion.Take(step, program.kernels[step.callee]);
         gone[members[next]] = true;
       }
-      if (fusion.parts() > 1) result[members[first]] = fusion.Finish(program);
+      if (fusion.parts() > 1) result[members[first]] = fusion.Finish(program, names);
     }
   }
   std::vector<Step> kept;
@@ -293,6 +284,41 @@ std::vector<Step> FuseEpoch(Program& program, const Graph& graph, absl::Span<con
     if (!gone[i]) kept.push_back(std::move(result[i]));
   }
   return kept;
+}
+
+std::string Dims3(const std::array<int64_t, 3>& n) { return absl::StrCat(n[0], " x ", n[1], " x ", n[2]); }
+
+// Why two dispatches of an epoch were left apart, and what would join them.
+std::string WhyApart(const Kernel& a, const Kernel& b, const Target& target) {
+  for (const Kernel* k : {&a, &b}) {
+    if (k->parts.size() == 1 && !Fusible(*k, target))
+      return absl::StrCat("@", k->name, " fills the device often enough, nothing would be gained");
+  }
+  if (a.local != b.local) {
+    return absl::StrCat("workgroups of ", Dims3(a.local), " and of ", Dims3(b.local),
+                        "; schedules with equal ones would do");
+  }
+  if (a.precise != b.precise) return "only one of them may fuse multiply-adds; --numerics=fast takes no notice";
+  if ((a.shared_bytes() > kLittleShared) != (b.shared_bytes() > kLittleShared))
+    return "only one of them keeps much in shared memory, which would thin out the other's workgroups";
+  return "together they have too many parts, parameters, workgroups or bytes of shared memory; --abi=bindings allows "
+         "more "
+         "parameters";
+}
+
+// One remark for each dispatch and the one after it.
+void Remark(const Program& program, const Graph& graph, PassContext& context) {
+  const Step* before = nullptr;
+  for (const Step& step : graph.steps) {
+    if (step.kind != StepKind::kDispatch) continue;
+    if (before != nullptr && before->epoch == step.epoch && step.epoch >= 0) {
+      const Kernel &a = program.kernels[before->callee], &b = program.kernels[step.callee];
+      context.remarks.push_back(absl::StrCat("fuse-horizontally: graph @", graph.name, ": epoch ", step.epoch, ": @",
+                                             a.name, " and @", b.name,
+                                             " are two dispatches: ", WhyApart(a, b, context.target)));
+    }
+    before = &step;
+  }
 }
 
 void DropUnusedKernels(Program& program) {
@@ -321,6 +347,8 @@ void DropUnusedKernels(Program& program) {
 absl::StatusOr<bool> FuseHorizontally(Program& program, PassContext& context) {
   if (!context.fuse) return false;
   bool changed = false;
+  std::set<std::string> names;
+  for (const Kernel& kernel : program.kernels) names.insert(kernel.name);
   for (Graph& graph : program.graphs) {
     std::vector<Step> steps;
     for (size_t first = 0; first < graph.steps.size();) {
@@ -328,7 +356,7 @@ absl::StatusOr<bool> FuseHorizontally(Program& program, PassContext& context) {
       const int32_t epoch = graph.steps[first].epoch;
       while (epoch >= 0 && last < graph.steps.size() && graph.steps[last].epoch == epoch) ++last;
       std::vector<Step> fused =
-          FuseEpoch(program, graph, absl::MakeSpan(graph.steps).subspan(first, last - first), context);
+          FuseEpoch(program, graph, absl::MakeSpan(graph.steps).subspan(first, last - first), context, names);
       steps.insert(steps.end(), std::make_move_iterator(fused.begin()), std::make_move_iterator(fused.end()));
       first = last;
     }
@@ -336,6 +364,7 @@ absl::StatusOr<bool> FuseHorizontally(Program& program, PassContext& context) {
     graph.steps = std::move(steps);
   }
   if (changed) DropUnusedKernels(program);
+  for (const Graph& graph : program.graphs) Remark(program, graph, context);
   return changed;
 }
 

@@ -64,15 +64,17 @@ Fit FitOf(const FusionGraph& graph, const OpSet& ops, const PassContext& context
   const int64_t buffers = inputs + graph.BuffersOf(ops, outputs) + 1;  // one is kept for run.index
   if (buffers > context.target.storage_buffers) {
     return {.refused = absl::StrCat("one kernel would need ", buffers, " buffers, the target has ",
-                                    context.target.storage_buffers)};
+                                    context.target.storage_buffers, "; fewer values between kernels would do")};
   }
-  if (alike && !ReadsAlike(low->nest)) return {.refused = "they read the same values along different axes"};
+  if (alike && !ReadsAlike(low->nest))
+    return {.refused = "they read the same values along different axes; storing them transposed would align them"};
   // Stages that turn out to be one count once, so work is counted last.
   const bool fits = FormFittingContractions(low->nest, context.target);
   const double work = WorkOf(low->nest, context.target);
   if (work > most_work) {
     return {.refused = absl::StrCat("one kernel would do ", static_cast<int64_t>(work), " operations, ",
-                                    static_cast<int64_t>(most_work), " pay at most")};
+                                    static_cast<int64_t>(most_work),
+                                    " pay at most; a family that keeps what is read again would do fewer")};
   }
   if (!fits) return {.refused = NoFamily(low->nest)};
   return {.work = work};

@@ -17,7 +17,8 @@
 namespace agc {
 
 struct ManagerOptions {
-  bool verify = true;              // verify before and after each pass, and compare the text with the returned flag
+  bool verify = true;              // verify before and after each pass
+  bool compare = true;             // with verify: compare the text of before and after with the returned flag
   bool print_changed = false;      // print the module after each pass that changed it
   bool time = false;               // print milliseconds per pass
   bool check_equivalence = false;  // compare the program before and after each pass by `equivalent`

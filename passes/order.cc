@@ -29,6 +29,9 @@ struct Orderer {
   std::vector<int32_t> roots = {};
   std::vector<int64_t> bytes = {};    // by class; 0 for what is no temporary
   std::vector<bool> weightless = {};  // copies that alias will remove
+  Lists readers = {};                 // by class
+  std::vector<int32_t> writer = {};   // by buffer: the first step that writes it, or -1
+  std::vector<int32_t> levels = {};   // as Levels gives them without the weightless
 };
 
 // Steps such that each comes after those before it. The list itself is one; soft dependences may point backwards in it.
@@ -98,19 +101,29 @@ int ArgOf(const Step& step, int32_t buffer) {
 // figures).
 int64_t CopiedPerEpoch(const Target& target) { return target.cpu() ? int64_t{32} << 10 : int64_t{4} << 20; }
 
+// Lets `producer` wait for `readers`; returns the links that are new. Levels stay right.
+std::vector<int32_t> Postpone(Orderer& o, int32_t producer, const std::vector<int32_t>& readers) {
+  std::vector<int32_t> added;
+  bool later = false;
+  for (int32_t r : readers) {
+    const size_t count = o.before[producer].size();
+    Link(o, r, producer);
+    if (o.before[producer].size() == count) continue;
+    added.push_back(r);
+    later = later || o.levels[r] >= o.levels[producer];
+  }
+  if (later) o.levels = Levels(o, false);  // else the readers come before it anyway
+  return added;
+}
+
 // For the copy of a new value into a state: lets the value's producer wait for the state's other readers.
 void PreferInPlace(Orderer& o, const Target& target, int32_t copy) {
   const int32_t value = o.graph.steps[copy].args[0], state = o.graph.steps[copy].args[1];
   if (o.graph.buffers[state].kind != BufferKind::kState || o.graph.buffers[value].kind != BufferKind::kTemp) return;
-  int32_t producer = -1;
-  std::vector<int32_t> readers;
-  for (int32_t s = 0; s < static_cast<int32_t>(o.uses.size()); ++s) {
-    for (const Use& use : o.uses[s]) {
-      if (use.write && use.buffer == value && producer < 0) producer = s;
-      if (use.read && o.roots[use.buffer] == o.roots[state] && s != copy) readers.push_back(s);
-    }
-  }
+  const int32_t producer = o.writer[value];
   if (producer < 0) return;
+  std::vector<int32_t> readers = o.readers[o.roots[state]];
+  std::erase(readers, copy);
   if (std::find(readers.begin(), readers.end(), producer) != readers.end()) {
     const Step& step = o.graph.steps[producer];
     const int read = ArgOf(step, state), written = ArgOf(step, value);
@@ -119,18 +132,20 @@ void PreferInPlace(Orderer& o, const Target& target, int32_t copy) {
     std::erase(readers, producer);
   }
   if (Reaches(o, producer, readers)) return;
-  const int32_t depth = Depth(Levels(o, false));
+  const int32_t depth = Depth(o.levels);
   o.weightless[copy] = true;
-  std::vector<int32_t> added;
-  for (int32_t r : readers) {
-    const size_t count = o.before[producer].size();
-    Link(o, r, producer);
-    if (o.before[producer].size() != count) added.push_back(r);
+  if (o.after[copy].empty()) {
+    o.levels[copy] = 0;
+    for (int32_t p : o.before[copy]) o.levels[copy] = std::max(o.levels[copy], o.levels[p]);
+  } else {
+    o.levels = Levels(o, false);
   }
-  const int64_t later = Depth(Levels(o, false)) - depth;
+  const std::vector<int32_t> added = Postpone(o, producer, readers);
+  const int64_t later = Depth(o.levels) - depth;
   if (later <= 0 || PaddedBytes(o.graph.buffers[state]) >= later * CopiedPerEpoch(target)) return;
   o.weightless[copy] = false;
   for (int32_t r : added) Unlink(o, r, producer);
+  o.levels = Levels(o, false);
 }
 
 Orderer MakeOrderer(const Program& program, const Graph& graph) {
@@ -142,6 +157,17 @@ Orderer MakeOrderer(const Program& program, const Graph& graph) {
     o.uses.push_back(UsesOf(program, graph.steps[s]));
   }
   o.roots = StorageRoots(graph);
+  o.readers.resize(graph.buffers.size());
+  o.writer.assign(graph.buffers.size(), -1);
+  for (size_t s = 0; s < o.uses.size(); ++s) {
+    const auto step = static_cast<int32_t>(s);
+    for (const Use& use : o.uses[s]) {
+      if (use.write && o.writer[use.buffer] < 0) o.writer[use.buffer] = step;
+      std::vector<int32_t>& readers = o.readers[o.roots[use.buffer]];
+      if (use.read && (readers.empty() || readers.back() != step)) readers.push_back(step);
+    }
+  }
+  o.levels = Levels(o, false);
   o.bytes.resize(graph.buffers.size());
   for (size_t b = 0; b < graph.buffers.size(); ++b) {
     int64_t& bytes = o.bytes[o.roots[b]];

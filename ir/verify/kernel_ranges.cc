@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "ir/base/status.h"
 #include "ir/index_math.h"
@@ -55,11 +56,12 @@ class KernelRanges {
     return Block(s.otherwise);
   }
 
-  // What a variable is declared to be must hold of what it is.
-  absl::Status Contains(const Stmt& s, IndexRange range, absl::string_view what) const {
+  // What a variable is declared to be must hold of what it is. `what` says where the range comes from; names are looked
+  // up in the whole kernel, so only for a message.
+  absl::Status Contains(const Stmt& s, IndexRange range, absl::FunctionRef<std::string()> what) const {
     const VarInfo& v = pool_.var(s.var);
     if (range.lo >= v.lo && range.hi <= v.hi) return absl::OkStatus();
-    return Error(s.loc, absl::StrCat(v.name, " has range [", v.lo, ", ", v.hi, "], ", what, " [", range.lo, ", ",
+    return Error(s.loc, absl::StrCat(v.name, " has range [", v.lo, ", ", v.hi, "], ", what(), " [", range.lo, ", ",
                                      range.hi, "]"));
   }
 
@@ -70,7 +72,7 @@ class KernelRanges {
         return Error(s.loc, absl::StrCat("a bound of a loop, ", Text(bound), ", may be ", r.lo, ", below 0"));
     }
     const auto [lo, hi] = text::LoopRange(pool_.node(s.begin), pool_.node(s.end), s.step);
-    return Contains(s, {lo, hi}, "its bounds say");
+    return Contains(s, {lo, hi}, [] { return std::string("its bounds say"); });
   }
 
   // x < end as conditions, through quotients and minima: x < min(a, n) / c says that c*x + c - 1 is below a and n.
@@ -98,8 +100,8 @@ class KernelRanges {
       const IndexRange r = RangeOf(s.value, {}, v.lo, v.hi);
       // Under conditions and in loops whose end is computed more may hold than intervals show.
       const bool may = !conditions_.empty() && r.lo <= v.hi && r.hi >= v.lo;
-      if (r.lo <= r.hi && !may)
-        AGC_RETURN_IF_ERROR(Contains(s, r, absl::StrCat("its value ", Text(s.value), " is in")));
+      const auto what = [&] { return absl::StrCat("its value ", Text(s.value), " is in"); };
+      if (r.lo <= r.hi && !may) AGC_RETURN_IF_ERROR(Contains(s, r, what));
     }
     if (v.dtype == DType::kIndex || v.dtype == DType::kBool) lets_.emplace_back(s.var, s.value);
     return absl::OkStatus();

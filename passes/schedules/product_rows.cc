@@ -173,8 +173,10 @@ int64_t LanesOf(int64_t rows, int64_t columns, int64_t local) {
   return lanes;
 }
 
-// None where separate kernels are quicker, as they are for large products.
+// None where separate kernels are quicker, as they are for large products. What an invocation stages of a slab is
+// written out, so it is limited.
 std::vector<Schedule> Candidates(const Nest& nest, const Target& target) {
+  constexpr int64_t kMostStaged = 16;
   Shape shape;
   if (target.cpu() || !ShapeOf(nest, shape)) return {};
   const int64_t m = Extent(nest, shape.m), n = Extent(nest, shape.n), columns = Extent(nest, shape.columns);
@@ -197,9 +199,9 @@ std::vector<Schedule> Candidates(const Nest& nest, const Target& target) {
       const int64_t bw = std::clamp<int64_t>(wide / columns, 1, n);
       for (int64_t local : {64, 256}) {
         if (local % (bm / tm) != 0) continue;
-        for (int64_t bk : {16, 64}) {
+        for (int64_t bk : {16, 32, 64}) {
           Sizes z{bm, bw, bk, tm, local, 1, columns};
-          if (z.tm * z.tn() > 32) continue;
+          if (z.tm * z.tn() > 32 || bk * z.bn() > kMostStaged * local) continue;
           z.lanes = LanesOf(bm * bw, columns, local);
           Schedule s = ToSchedule(z);
           if (!Legal(nest, s, target).ok()) continue;
