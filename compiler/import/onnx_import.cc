@@ -211,8 +211,8 @@ absl::Status Importer::Node(const NodeProto& node, size_t number, Scope& scope) 
     if (status.ok()) status = call.CheckAllRead();
     if (status.ok()) status = Bind(node, call.Results(), scope);
   }
-  if (status.ok() && builder_.graph->ops.size() > kMostOps) {
-    status = absl::ResourceExhaustedError("the graph has more than 2^20 ops; are loops unrolled too often?");
+  if (status.ok() && (builder_.graph->ops.size() > kMostOps || ++imported_ > kMostOps)) {
+    status = absl::ResourceExhaustedError("the graph has more than 2^20 nodes or ops; are loops unrolled too often?");
   }
   if (status.ok() || absl::StartsWith(status.message(), "node ")) return status;
   std::string text(status.message());

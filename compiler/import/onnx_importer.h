@@ -76,6 +76,7 @@ class Importer {
   std::map<uint32_t, Folding> folded_[2] = {};  // by op, for each FoldFrom
   std::set<std::string> baked_ = {};
   std::string why_not_ = {};
+  size_t imported_ = 0;  // nodes so far, those of unrolled loops each time
 };
 
 // Nodes by number, each behind those whose results it reads. The error names a node of the cycle.

@@ -9,7 +9,7 @@
 namespace agc::onnx {
 namespace {
 
-constexpr int64_t kMostTurns = 1 << 16;
+constexpr int64_t kMostTurns = 1 << 12;
 
 // Either operand, by a condition of the device.
 Item Choose(Call& c, Value cond, const Item& then, const Item& otherwise, absl::string_view what) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "compiler/import/ops/tables.h"
 #include "compiler/module.h"
@@ -42,7 +43,7 @@ Value RandomKey(Call& c) {
 
 int64_t NewStream(Call& c) { return c.builder().graph->random_streams++; }
 
-Value UniformDraw(Call& c, const Dims& dims) { return RandomUniform(RandomKey(c), NewStream(c), dims); }
+Value UniformDraw(Call& c, Dims dims) { return RandomUniform(RandomKey(c), NewStream(c), std::move(dims)); }
 
 namespace {
 

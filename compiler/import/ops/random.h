@@ -4,8 +4,8 @@
 
 namespace agc::onnx {
 
-Value UniformDraw(Call& c, const Dims& dims);  // f32 in [0, 1)
-Value RandomKey(Call& c);                      // u32[2]
+Value UniformDraw(Call& c, Dims dims);  // f32 in [0, 1)
+Value RandomKey(Call& c);               // u32[2]
 int64_t NewStream(Call& c);
 
 }  // namespace agc::onnx
