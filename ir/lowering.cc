@@ -97,17 +97,18 @@ class Lowering : public AtContext {
   }
 
   // The axes an output is stored over: those another output reads it at, else those that an output of the same leading
-  // extents has, as far as they go, and new ones.
+  // extents has, as far as they go, and new ones. Whichever of the two comes first.
   std::vector<Expr> AxesOf(ValueRef v, const TensorType& type) {
     if (const auto it = plain_reads_.find(v); it != plain_reads_.end()) return it->second;
-    for (const auto& [dims, index] : output_indices_) {
-      if (!type.dims.empty() && type.rank() <= static_cast<int>(dims.size()) &&
-          std::equal(type.dims.begin(), type.dims.end(), dims.begin()))
-        return {index.begin(), index.begin() + type.rank()};
-    }
     std::vector<Expr> index;
-    for (int64_t extent : type.dims)
-      index.push_back(pool().Var(nest_.AddAxis(absl::StrCat("i", output_axes_++), extent)));
+    for (const auto& [dims, shared] : output_indices_) {
+      const size_t common = std::min(dims.size(), type.dims.size());
+      if (common <= index.size() || !std::equal(dims.begin(), dims.begin() + common, type.dims.begin())) continue;
+      index.assign(shared.begin(), shared.begin() + static_cast<std::ptrdiff_t>(common));
+    }
+    if (index.size() == type.dims.size()) return index;
+    for (size_t i = index.size(); i < type.dims.size(); ++i)
+      index.push_back(pool().Var(nest_.AddAxis(absl::StrCat("i", output_axes_++), type.dims[i])));
     output_indices_.emplace_back(type.dims, index);
     return index;
   }
