@@ -3,6 +3,7 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "ir/recompute.h"
 #include "passes/fusion_cost.h"
 #include "passes/schedules/tools.h"
 
@@ -77,6 +78,13 @@ Fit FitOf(const FusionGraph& graph, const OpSet& ops, const PassContext& context
                                     " pay at most; a family that keeps what is read again would do fewer")};
   }
   if (!fits) return {.refused = NoFamily(low->nest)};
+  for (const NestStage& stage : low->nest.stages) {
+    const double times = stage.kind == StageKind::kMap ? 1 : RecomputeFactor(low->nest, stage);
+    if (times > 1) {
+      return {.refused = absl::StrCat("a reduction would be computed ", times,
+                                      " times per element; a family that keeps its results would not")};
+    }
+  }
   return {.work = work};
 }
 

@@ -15,7 +15,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from sweep_test import REFERENCES, error_of, from_bf16, parse_type, random_input  # noqa: E402
+from sweep_test import REFERENCES, error_of, from_bf16, parse_type, random_input, save  # noqa: E402
 
 MODES = {"op by op": [], "lavapipe plan": ["--planned", "--target=lavapipe"]}
 TOLERANCE = {"f64": 1e-12, "f32": 1e-5, "f16": 4e-3, "bf16": 3e-2}
@@ -140,9 +140,8 @@ def check(agc, cases, work):
         text += graph_of(k, op, operands, results, attrs)
         exact = []
         for i, t in enumerate(operands):
-            array, value = random_input(rng, t, lo, hi)
-            np.save(os.path.join(work, f"g{k}.x{i}.npy"), array)
-            exact.append(value)
+            exact.append(random_input(rng, t, lo, hi))
+            save(os.path.join(work, f"g{k}.x{i}.npy"), t, exact[-1])
         expected.append(expected_of(op, exact, attrs))
     with open(os.path.join(work, "cases.agir"), "w", encoding="utf-8") as file:
         file.write(f"module @cases {{\n{text}}}\n")

@@ -94,7 +94,7 @@ TEST(Schedules, Tiles) { CheckCases(TilesCases(), 33); }
 TEST(Schedules, ProductRows) {
   Target gpu = TheTarget();
   gpu.kind = DeviceKind::kGpu;
-  CheckCases(ProductRowsCases(), 0, gpu);
+  CheckCases(ProductRowsCases(), 3, gpu);
 }
 TEST(Schedules, Contract) { CheckCases(ContractCases(), 24); }
 
