@@ -1,7 +1,7 @@
 // precision: products and convolutions, forward and backward, take operands that are rounded to a narrower float; they
 // stay products and sums of f32, so that no result is rounded or overflows. States, sums, statistics and everything
-// elementwise stay as they are, so that weights keep their master copies; so does @init, which runs once. It runs on primitives: the insides of
-// composites and what autograd built are reached as well.
+// elementwise stay as they are, so that weights keep their master copies; so does @init, which runs once. It runs on
+// primitives: the insides of composites and what autograd built are reached as well.
 //   %2: f32[8,4] = matmul %0, %1   =>   %2: f16[8,5] = cast %0 {dtype = f16}      (--precision=f16)
 //                                       %3: f32[8,5] = cast %2 {dtype = f32}
 //                                       %4: f16[5,4] = cast %1 {dtype = f16}

@@ -46,7 +46,8 @@ Usage BenchUsage() {
           "residents are\nnot. The device is compared with the evaluator first; where it differs nothing is timed and "
           "the "
           "exit code is 1. FLOPs: two\nfor each product of a contraction. Bytes of a kernel: its arguments, each once. "
-          "Kernels are timed by time stamps, step by step.\nA module at stage nest or scheduled, such as one with pinned "
+          "Kernels are timed by time stamps, step by step.\nA module at stage nest or scheduled, such as one with "
+          "pinned "
           "schedules, needs --no-check."};
 }
 
