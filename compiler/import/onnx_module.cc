@@ -1,8 +1,10 @@
 // A model's interface as a module's: inputs with their extents bound, outputs, and what sequences become.
 #include <algorithm>
+#include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "compiler/import/onnx_importer.h"
 #include "compiler/import/ops/tables.h"
 #include "ir/base/status.h"
@@ -14,6 +16,28 @@ namespace {
 
 absl::Status In(const Model& model, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(model.path, ": ", status.message()));
+}
+
+// What an extent of an input is called in ImportOptions::dims.
+std::string DimName(const ValueInfo& info, size_t axis) {
+  const std::string& name = info.type.dims[axis].name;
+  return name.empty() ? absl::StrCat(info.name, ".", axis) : name;
+}
+
+// Names that no input has.
+absl::Status CheckDims(const Model& model, const ImportOptions& o) {
+  std::set<std::string> known;
+  for (const ValueInfo& info : model.graph.inputs) {
+    for (size_t k = 0; k < info.type.dims.size(); ++k) {
+      if (info.type.dims[k].value < 0) known.insert(DimName(info, k));
+    }
+  }
+  for (const auto& [name, extent] : o.dims) {
+    if (known.count(name) != 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat("no extent of an input is called ", name, "; those to bind are: ",
+                                                   known.empty() ? "none" : absl::StrJoin(known, ", ")));
+  }
+  return absl::OkStatus();
 }
 
 // The extents of an input, bound by --dim or by the shape that is given.
@@ -34,7 +58,11 @@ absl::StatusOr<TensorType> TypeOfInput(const ValueInfo& info, const ImportOption
     if (actual.dtype != *dtype || (info.type.has_shape && actual.dims.size() != info.type.dims.size())) return wrong();
     for (size_t k = 0; k < info.type.dims.size(); ++k) {
       if (info.type.dims[k].value >= 0 && info.type.dims[k].value != actual.dims[k]) return wrong();
-      if (!info.type.dims[k].name.empty()) dims.emplace(info.type.dims[k].name, actual.dims[k]);
+      const std::string name = DimName(info, k);
+      if (const int64_t bound = dims.emplace(name, actual.dims[k]).first->second; bound != actual.dims[k]) {
+        return absl::InvalidArgumentError(absl::StrCat("input '", info.name, "' is given as ", ToString(actual),
+                                                       ", but extent ", k, ", ", name, ", is ", bound));
+      }
     }
     return actual;
   }
@@ -43,7 +71,7 @@ absl::StatusOr<TensorType> TypeOfInput(const ValueInfo& info, const ImportOption
   }
   for (size_t k = 0; k < info.type.dims.size(); ++k) {
     const TypeProto::Dim& d = info.type.dims[k];
-    const std::string name = d.name.empty() ? absl::StrCat(info.name, ".", k) : d.name;
+    const std::string name = DimName(info, k);
     const auto bound = dims.find(name);
     if (d.value < 0 && bound == dims.end()) {
       return absl::InvalidArgumentError(
@@ -63,6 +91,7 @@ class Inputs {
       : model_(model), options_(options), trace_(trace), dims_(options.dims) {}
 
   absl::StatusOr<std::map<std::string, Item>> Bind() {
+    AGC_RETURN_IF_ERROR(CheckDims(model_, options_));
     std::map<std::string, Item> values;
     // Given inputs first: they bind the symbolic extents of the others.
     for (const bool given : {true, false}) {

@@ -79,6 +79,8 @@ CASES = {
     "float8_cast": (one("Cast", ["x"], to=FLOAT8), "element type float8e4m3fn is needed"),
     "unbound_extent": (typed(F32, ["batch", 3]), "extent 0 is not fixed; bind it with --dim batch=N"),
     "unnamed_extent": (model([node("Relu", ["x"], ["y"])], {"x": (F32, [-1, 3])}, ["y"]), "bind it with --dim x.0=N"),
+    "unknown_dim": (typed(F32, ["batch", 3]), "no extent of an input is called foo; those to bind are: batch", "--dim", "foo=3"),
+    "no_dim": (typed(F32, [2, 3]), "no extent of an input is called x.0; those to bind are: none", "--dim", "x.0=2"),
     "no_shape": (model([node("Relu", ["x"], ["y"])], {"x": (F32, None)}, ["y"]), "input 'x' has no shape"),
     "huge_input": (typed(F32, [1 << 40, 1 << 40]), "more elements than 2\\^40"),
     "huge_weight": (weight(field(1, 1 << 62) + field(1, 8) + field(2, 1) + field(8, "w")), "more elements than 2\\^40"),
@@ -117,16 +119,16 @@ CASES = {
 }
 
 
-def compile_file(agc, path):
-    return subprocess.run([agc, "compile", path, "-o", os.devnull, "--target", "lavapipe"], capture_output=True, text=True,
+def compile_file(agc, path, *flags):
+    return subprocess.run([agc, "compile", path, "-o", os.devnull, "--target", "lavapipe", *flags], capture_output=True, text=True,
                           check=False, timeout=120)
 
 
-def check(agc, folder, name, data, message):
+def check(agc, folder, name, data, message, *flags):
     path = os.path.join(folder, name + ".onnx")
     with open(path, "wb") as file:
         file.write(data)
-    run = compile_file(agc, path)
+    run = compile_file(agc, path, *flags)
     lines = run.stderr.strip().splitlines()
     if run.returncode != 2 or len(lines) != 1 or not re.search(message, lines[0]):
         return f"exit code {run.returncode}, expected 2 and '{message}': {run.stderr.strip()[-400:]}"
@@ -154,8 +156,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         with open(os.path.join(folder, "short.bin"), "wb") as file:
             file.write(b"1234")
-        for name, (data, message) in CASES.items():
-            why = check(agc, folder, name, data, message)
+        for name, case in CASES.items():
+            why = check(agc, folder, name, *case)
             wrong += [f"{name}: {why}"] if why else []
         for data in mutations():
             mutants += 1
