@@ -205,9 +205,9 @@ absl::StatusOr<Program> LowerToPlan(Program program, const Target& target, const
 }
 
 absl::StatusOr<rt::Bundle> CompileProgram(Program program, const Target& target, const CompileOptions& options) {
-  if (program.graphs.empty())
+  if (program.graphs.empty() && program.states.empty())
     return absl::InvalidArgumentError(
-        absl::StrCat("module @", program.name, " has no graph, there is nothing to compile"));
+        absl::StrCat("module @", program.name, " has neither graph nor state, there is nothing to compile"));
   rt::Bundle bundle;
   bundle.module_name = program.name;
   if (!options.strip) bundle.ir_text = absl::StrCat(OptionsComment(options), Print(program));

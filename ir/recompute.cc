@@ -1,5 +1,6 @@
 #include "ir/recompute.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <set>
@@ -12,15 +13,16 @@ namespace agc {
 namespace {
 
 // The sums of `axes` that an expression depends on: their coefficients in lowest terms, other variables left out.
-// Conditions on indices do not count: they say which elements are 0 and repeat no work, as in x x' above a diagonal.
+// Conditions on them alone do not count: they say which elements are 0 and repeat no work, as in x x' above a diagonal.
+// Those that mention what is reduced do: prefixes differ by nothing else.
 struct Forms {
   const Nest& nest;
-  absl::Span<const VarId> axes;
+  absl::Span<const VarId> axes, over;
   std::set<std::vector<int64_t>> all = {};
   std::set<uint32_t> seen = {};
 
   void Collect(Expr e) {
-    if (!seen.insert(e.id.index).second || IsCondition(e)) return;
+    if (!seen.insert(e.id.index).second || (IsCondition(e) && !Reduced(e))) return;
     if (e.is(ExprKind::kVar)) return Add({{e.node().ref, 1}});
     std::vector<std::pair<VarId, int64_t>> sum;
     for (size_t i = 0; i < e.node().args.size(); ++i) {
@@ -32,6 +34,12 @@ struct Forms {
       }
     }
     Add(sum);
+  }
+
+  bool Reduced(Expr e) const {
+    const std::vector<VarId> vars = FreeVars(e);
+    return std::any_of(over.begin(), over.end(),
+                       [&](VarId v) { return std::find(vars.begin(), vars.end(), v) != vars.end(); });
   }
 
   static bool IsCondition(Expr e) {
@@ -54,8 +62,9 @@ struct Forms {
 
 double RecomputeFactor(const Nest& nest, const NestStage& stage) {
   const std::vector<VarId>& axes = nest.components[stage.first_component].axes;
-  Forms forms{nest, axes};
+  Forms forms{nest, axes, stage.over};
   for (ExprId v : stage.values) forms.Collect(nest.at(v));
+  if (stage.when.valid()) forms.Collect(nest.at(stage.when));
   double factor = 1;
   for (const std::vector<int64_t>& form : forms.all) {
     double computed = 1, distinct = 1;

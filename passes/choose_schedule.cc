@@ -2,8 +2,10 @@
 // first, else the first legal candidate of the first family that fits; on a GPU the cheapest of those of families with
 // measured costs.
 //   nest @k0_exp(...) { store ... }   =>   nest @k0_exp(...) { store ...  schedule pointwise {local = 64} }
+#include <algorithm>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "ir/base/status.h"
@@ -22,8 +24,16 @@ absl::Status Unschedulable(const Nest& nest, const absl::Status& why) {
 // The first legal candidate; nothing where the family has none, and then `refusal` says why unless it says so already.
 std::optional<Schedule> FirstLegal(const ScheduleFamily& family, const Nest& nest, const Target& target,
                                    Numerics numerics, absl::Status& refusal) {
-  for (Schedule& candidate : family.candidates(nest, target)) {
-    if (numerics == Numerics::kPortable) family.in_order(candidate);
+  std::vector<Schedule> candidates = family.candidates(nest, target);
+  if (numerics == Numerics::kPortable) {
+    for (Schedule& s : candidates) family.in_order(s);
+    if (family.measured && !target.cpu()) {  // the order of those that are left
+      std::stable_sort(candidates.begin(), candidates.end(), [&](const Schedule& a, const Schedule& b) {
+        return family.cost(nest, a, target) < family.cost(nest, b, target);
+      });
+    }
+  }
+  for (Schedule& candidate : candidates) {
     const absl::Status legal = family.legal(nest, candidate, target);
     if (legal.ok()) return std::move(candidate);
     if (refusal.ok()) refusal = legal;

@@ -306,6 +306,16 @@ class GraphLowering {
 }  // namespace
 
 absl::StatusOr<bool> LowerToNests(Program& program, PassContext& context) {
+  for (const Graph& graph : program.graphs) {
+    const bool plain =
+        std::none_of(graph.params.begin(), graph.params.end(),
+                     [](const GraphParam& p) { return p.kind == ParamKind::kParam; }) &&
+        std::none_of(graph.outputs.begin(), graph.outputs.end(), [](const Output& out) { return out.each_step; });
+    if (!plain && program.FindState(kRunIndex) == nullptr) {
+      return ErrorAt(graph.loc, absl::StrCat("graph @", graph.name, " has params or each_step outputs and there is no ",
+                                             "state ", kRunIndex, " that counts steps; run add-run-index first"));
+    }
+  }
   for (Graph& graph : program.graphs) AGC_RETURN_IF_ERROR(GraphLowering(program, graph, context).Run());
   program.stage = Stage::kNest;
   return true;

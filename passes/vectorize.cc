@@ -87,7 +87,7 @@ class Vectorizer {
   int64_t Row(const Place& place) const {
     if (!place.alloc) return 4;
     const Alloc& a = kernel_.allocs[place.target];
-    return a.extents.size() == 1 ? 4 : a.extents.back() + a.skew;
+    return a.extents.back() + a.skew;
   }
   bool Pure(Expr load) const { return kernel_.params[load.node().ref].access == KernelAccess::kRead; }
 
@@ -184,6 +184,9 @@ class Vectorizer {
 
   bool Pinned(Expr e) const {
     if (e.lanes() != 1) return false;
+    for (int i = 0; i < static_cast<int>(e.node().args.size()); ++i) {
+      if (!Movable(e.arg(i))) return false;
+    }
     if (e.is(ExprKind::kAllocLoad)) return Eligible(true, e.node().ref);
     return e.is(ExprKind::kLoad) && Eligible(false, e.node().ref) && !Pure(e);
   }
@@ -249,8 +252,10 @@ class Vectorizer {
   }
 
   bool Joins(const Stmt& s) const {
+    const std::vector<ExprId> ids = ExprsOf(s);  // index, value and guard
     return s.kind == StmtKind::kStore && s.combiner == nullptr && Eligible(s.to_alloc, s.target) &&
-           pool_.at(s.value).lanes() == 1 && Movable(pool_.at(s.value));
+           pool_.at(s.value).lanes() == 1 &&
+           std::all_of(ids.begin(), ids.end(), [&](ExprId id) { return Movable(pool_.at(id)); });
   }
 
   void Stores(std::vector<Stmt>& body) {

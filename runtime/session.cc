@@ -94,7 +94,8 @@ Status CheckSteps(const Entry& entry, int64_t n) {
       if (list == &entry.outputs) results += one * static_cast<uint64_t>(each ? n : 1);
     }
   }
-  const std::unique_ptr<uint8_t[]> room(new (std::nothrow) uint8_t[results]);
+  void* const room = ::operator new(results, std::nothrow);  // a call: new expressions may be left out by compilers
+  ::operator delete(room);
   if (room == nullptr)
     return Status(Code::kResourceExhausted, where + " give " + Num(results) + " bytes, which the host has no room for");
   return Status();

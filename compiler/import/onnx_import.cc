@@ -82,7 +82,10 @@ absl::StatusOr<Value> Importer::TensorValue(const TensorProto& t, const std::str
   if (n <= 1 || (whole && (n <= kMostConstant || IsSplat(view)))) {
     HostTensor host{view.type, {}};
     if (n > kMostConstant) {
-      value = Full(builder_, view.type, LoadElement(view.type.dtype, view.bytes.data()).AsDouble());
+      auto literal = std::make_shared<Literal>();
+      literal->values = {LoadElement(view.type.dtype, view.bytes.data())};
+      value = {&builder_, AppendConstant(*builder_.graph, view.type, std::move(literal), builder_.loc),
+               builder_.generation, false};
     } else {
       host.bytes.assign(view.bytes.begin(), view.bytes.end());
       value = Constant(host);

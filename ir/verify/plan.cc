@@ -1,5 +1,6 @@
 // Storage tables and step lists, and the dispatch by stage.
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -241,8 +242,12 @@ absl::Status CheckResidents(const Program& program) {
 absl::Status CheckInit(const StateDef& state) {
   const Init& init = state.init;
   std::string wrong;
-  if (init.kind != InitKind::kConstant && !(std::isfinite(init.a) && std::isfinite(init.b)))
-    wrong = "numbers have to be finite";
+  // Values are drawn in f32; orthogonal ones are f64 where the state is.
+  const bool wide = init.kind == InitKind::kOrthogonal && state.type.dtype == DType::kF64;
+  const double most = wide ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
+  const double span = init.kind == InitKind::kUniform ? std::abs(init.b - init.a) : 0;
+  if (init.kind != InitKind::kConstant && !(std::abs(init.a) <= most && std::abs(init.b) <= most && span <= most))
+    wrong = absl::StrCat("numbers, and what lies between the ends of uniform, are at most ", most);
   if (init.kind == InitKind::kUniform && init.a > init.b)
     wrong =
         absl::StrCat("uniform(", init.a, ", ", init.b, ") has no values between its ends, put the smaller one first");

@@ -199,12 +199,6 @@ std::vector<Schedule> Candidates(const Nest& nest, const Target& target) {
   return best;
 }
 
-double Cost(const Nest& nest, const Schedule& s, const Target& target) {
-  ProductRowsShape shape;
-  ShapeOf(nest, shape);
-  return CostOfProduct(ProductOf(nest), ProductRowsSizesOf(s, Extent(nest, shape.columns)), target);
-}
-
 absl::StatusOr<Built> Build(const Nest& nest, const Target&) {
   ProductRowsShape shape;
   ShapeOf(nest, shape);
@@ -229,7 +223,6 @@ const ScheduleFamily kProductRowsFamily = {
     .legal = Legal,
     .candidates = Candidates,
     .in_order = [](Schedule& s) { s.Set("lanes", 1); },
-    .cost = Cost,
     .build = Build,
     .doc = "a product of matrices and reductions over its rows or windows, on a GPU"};
 

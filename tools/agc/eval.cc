@@ -146,11 +146,11 @@ absl::StatusOr<Program> WithInit(const Program& program) {
 
 // What @init gives the states that were not given, as on a device. Constants need no @init.
 absl::Status StartStates(const Program& program, const Graph& graph, const Request& r, EvalInputs& in) {
+  const bool own = program.FindGraph(kInitGraph) != nullptr;
   const auto starts = [&](const StateDef& s) {
-    return !s.hidden && s.init.kind != InitKind::kConstant && in.states.count(s.name) == 0;
+    return !s.hidden && (own || s.init.kind != InitKind::kConstant) && in.states.count(s.name) == 0;
   };
-  const bool own = program.FindGraph(kInitGraph) != nullptr && in.states.empty();
-  if (graph.name == kInitGraph || (!own && std::none_of(program.states.begin(), program.states.end(), starts)))
+  if (graph.name == kInitGraph || std::none_of(program.states.begin(), program.states.end(), starts))
     return absl::OkStatus();
   AGC_ASSIGN_OR_RETURN(const Program all, WithInit(program));
   const Graph* init = all.FindGraph(kInitGraph);
@@ -162,7 +162,10 @@ absl::Status StartStates(const Program& program, const Graph& graph, const Reque
     if (p.name == "seed") seeded.params[p.name].set(0, Scalar::Int(p.type.dtype, static_cast<int64_t>(r.seed)));
   }
   AGC_ASSIGN_OR_RETURN(EvalResult first, Evaluate(all, kInitGraph, seeded, r.options));
-  in.states.merge(first.states);
+  for (const StateDef& s : all.states) {
+    const auto it = first.states.find(s.name);
+    if (!s.hidden && it != first.states.end()) in.states.try_emplace(s.name, it->second);
+  }
   return absl::OkStatus();
 }
 
