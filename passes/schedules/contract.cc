@@ -75,7 +75,7 @@ double CostOfTile(int64_t m, int64_t n, int64_t innermost, int64_t taps, int64_t
 
 // Nanoseconds on a GPU, where operands come through the caches: every invocation issues its loads and multiply-adds,
 // and waits for memory in each step unless others hide that. Taps that are written out share loads. The constants were
-// fitted to 650 kernels of 12 products and convolutions on an H200 (tools/bench/schedules.py), within 20%.
+// fitted to 480 kernels of 12 products and convolutions on an H200 (tools/bench/schedules.py), off by a fifth.
 double Nanoseconds(const Schedule& s, int64_t m, int64_t n, int64_t k, int64_t batch, const Target& target) {
   constexpr double kLanes = 128, kCycle = 0.481, kLaunch = 3440;
   constexpr double kUniform = 7.28, kGather = 6.63, kShared = 0.713, kStep = 1.87;  // issue slots

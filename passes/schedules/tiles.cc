@@ -75,9 +75,10 @@ double NanosecondsOfParts(const ProductSize& p, int64_t split, bool last, double
 
 // Nanoseconds of a product on a GPU. A multiprocessor issues a multiply-add per lane and cycle; besides them it reads
 // four neighbours at once from shared memory and brings slabs there, decoding where each element lies. A slab waits for
-// memory and two barriers, which other workgroups on the same multiprocessor hide. The constants were fitted to 2,100
+// memory and two barriers, which other workgroups on the same multiprocessor hide. The constants were fitted to 1,600
 // kernels of 38 products and convolutions on an H200 (tools/bench/schedules.py): what is chosen by them took 5% longer
-// than the quickest there, and predictions are within a quarter of what was measured.
+// than the quickest there on average, and predictions for schedules near the quickest are off by a fifth (root of the
+// mean square).
 double Nanoseconds(const TileSizes& z, const ProductSize& p, int64_t split, bool last, const Target& target) {
   constexpr double kLanes = 128, kCycle = 0.627;                 // of a multiprocessor; nanoseconds
   constexpr double kRead = 0.546, kStage = 13.1, kAlone = 1.29;  // issue slots; factor without company
