@@ -11,6 +11,7 @@
 #include <limits>
 #include <map>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "ir/base/status.h"
 #include "ir/op_def.h"
@@ -199,8 +200,8 @@ class Grouper {
     return FeedsProduct(producer, ops) && !FromWhatIsGiven(producer, std::numeric_limits<double>::infinity());
   }
 
-  // Some product inside reads the producer, through elementwise work at most.
-  bool FeedsProduct(OpId producer, const OpSet& ops) const {
+  // Whether some op inside that reads the producer, through elementwise work at most, is as asked.
+  bool SomeReader(OpId producer, const OpSet& ops, absl::FunctionRef<bool(const OpFacts&)> asked) const {
     std::vector<OpId> open = {producer};
     OpSet seen;
     while (!open.empty()) {
@@ -208,30 +209,24 @@ class Grouper {
       open.pop_back();
       for (OpId user : fusion_.users(id)) {
         if (ops.count(user) == 0 || !seen.insert(user).second) continue;
-        if (facts_[user.index].product) return true;
+        if (asked(facts_[user.index])) return true;
         if (!facts_[user.index].reduces) open.push_back(user);
       }
     }
     return false;
   }
 
+  bool FeedsProduct(OpId producer, const OpSet& ops) const {
+    return SomeReader(producer, ops, [](const OpFacts& facts) { return facts.product; });
+  }
+
   // Some reduction inside reads every element many times, as overlapping windows and prefixes do, and would compute the
   // producer as often. What products would do is known from the work of the group.
   bool ReadOften(OpId producer, const OpSet& ops) const {
-    std::vector<OpId> open = {producer};
-    OpSet seen;
-    while (!open.empty()) {
-      const OpId id = open.back();
-      open.pop_back();
-      for (OpId user : fusion_.users(id)) {
-        if (ops.count(user) == 0 || !seen.insert(user).second) continue;
-        const OpFacts& facts = facts_[user.index];
-        if (facts.reduces && !facts.product && facts_[producer.index].cost * (facts.overlap - 1) > 8 * kRepeatCost)
-          return true;
-        if (!facts.reduces) open.push_back(user);
-      }
-    }
-    return false;
+    const double cost = facts_[producer.index].cost;
+    return SomeReader(producer, ops, [&](const OpFacts& facts) {
+      return facts.reduces && !facts.product && cost * (facts.overlap - 1) > 8 * kRepeatCost;
+    });
   }
 
   // Some op of the group reads the producer at so many places that it would be computed over and over; known without

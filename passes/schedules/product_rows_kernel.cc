@@ -62,7 +62,7 @@ class RowsKernel {
     const uint32_t c = Shared("b", nest_.at(columns).dtype(), {z_.bk, z_.bn()}, body);
     sums_ = Shared("sums", dtype, {z_.bm, z_.bn()}, body);
     const uint32_t acc = b_.AddAlloc("acc", AllocSpace::kRegister, dtype, {z_.tm, z_.tn()});
-    Declare(acc, body);
+    body.push_back(AllocStmt(acc));
     ForTile([&](int64_t i, int64_t j) { body.push_back(SetAlloc(acc, Ints(i, j), Number(b_.pool(), dtype, 0))); });
     VarId slab = 0;
     const Expr s = b_.IndexVar("slab", CeilDiv(k_, z_.bk), &slab);
@@ -235,15 +235,7 @@ class RowsKernel {
   }
   uint32_t Shared(absl::string_view name, DType dtype, std::vector<int64_t> extents, std::vector<Stmt>& body) {
     const int64_t skew = extents.size() > 1 ? 1 : 0;
-    const uint32_t alloc = b_.AddAlloc(name, AllocSpace::kShared, dtype, std::move(extents));
-    b_.kernel().allocs[alloc].skew = skew;
-    Declare(alloc, body);
-    return alloc;
-  }
-  static void Declare(uint32_t alloc, std::vector<Stmt>& body) {
-    Stmt s{.kind = StmtKind::kAlloc};
-    s.target = alloc;
-    body.push_back(std::move(s));
+    return b_.AddShared(name, dtype, std::move(extents), skew, body);
   }
 
   const Nest& nest_;

@@ -123,9 +123,9 @@ class TilesKernel {
     sum_ = b_.AddAlloc("acc", AllocSpace::kRegister, acc, {z_.tm, z_.tn});
     sides_ = {SlabSide(nest_, shape_, left, shape_.m, z_.bm, z_.bk, z_.threads()),
               SlabSide(nest_, shape_, right, shape_.n, z_.bn, z_.bk, z_.threads())};
-    sides_[0].Place(Shared("a", nest_.at(left).dtype(), {z_.bk, z_.bm}, TileSizes::Skew(z_.bm), body), row0_);
-    sides_[1].Place(Shared("b", nest_.at(right).dtype(), {z_.bk, z_.bn}, TileSizes::Skew(z_.bn), body), column0_);
-    Declare(sum_, body);
+    sides_[0].Place(b_.AddShared("a", nest_.at(left).dtype(), {z_.bk, z_.bm}, TileSizes::Skew(z_.bm), body), row0_);
+    sides_[1].Place(b_.AddShared("b", nest_.at(right).dtype(), {z_.bk, z_.bn}, TileSizes::Skew(z_.bn), body), column0_);
+    body.push_back(AllocStmt(sum_));
     ForTile([&](int64_t i, int64_t j) { body.push_back(SetAlloc(sum_, Ints(i, j), Number(b_.pool(), acc, 0))); });
     const int64_t per = CeilDiv(slabs_, split_);
     const Expr begin = split_ > 1 ? part_ * per : b_.pool().Int(0);
@@ -239,7 +239,7 @@ class TilesKernel {
   // The sums of the ks groups, added in order.
   void EmitCombined(StoreSums store, std::vector<Stmt>& body) {
     const DType acc = nest_.components[0].dtype;
-    const uint32_t all = Shared("sums", acc, {z_.ks, z_.bm * z_.bn}, 0, body);
+    const uint32_t all = b_.AddShared("sums", acc, {z_.ks, z_.bm * z_.bn}, 0, body);
     ForTile([&](int64_t i, int64_t j) {
       const Expr row = rows_.At(ti_, i / rows_.run) * rows_.run + i % rows_.run;
       const Expr column = columns_.At(tj_, j / columns_.run) * columns_.run + j % columns_.run;
@@ -270,7 +270,7 @@ class TilesKernel {
     std::vector<uint32_t> totals;
     for (int64_t e = 0; e < place.count; ++e) {
       totals.push_back(b_.AddAlloc("total", AllocSpace::kRegister, acc));
-      Declare(totals.back(), body);
+      body.push_back(AllocStmt(totals.back()));
       body.push_back(SetAlloc(totals.back(), {}, Number(b_.pool(), acc, 0)));
     }
     int64_t unroll = 8;  // loads that are under way together
@@ -341,18 +341,6 @@ class TilesKernel {
     return output;
   }
 
-  uint32_t Shared(absl::string_view name, DType dtype, std::vector<int64_t> extents, int64_t skew,
-                  std::vector<Stmt>& body) {
-    const uint32_t alloc = b_.AddAlloc(name, AllocSpace::kShared, dtype, std::move(extents));
-    b_.kernel().allocs[alloc].skew = skew;
-    Declare(alloc, body);
-    return alloc;
-  }
-  static void Declare(uint32_t alloc, std::vector<Stmt>& body) {
-    Stmt s{.kind = StmtKind::kAlloc};
-    s.target = alloc;
-    body.push_back(std::move(s));
-  }
   std::vector<Expr> Ints(int64_t i, int64_t j) { return {b_.pool().Int(i), b_.pool().Int(j)}; }
   void ForTile(absl::FunctionRef<void(int64_t, int64_t)> f) const {
     for (int64_t i = 0; i < z_.tm; ++i) {

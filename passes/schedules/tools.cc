@@ -55,6 +55,12 @@ Stmt SetBuffer(uint32_t param, absl::Span<const Expr> index, Expr value, Loc loc
   return s;
 }
 
+Stmt AllocStmt(uint32_t alloc) {
+  Stmt s{.kind = StmtKind::kAlloc};
+  s.target = alloc;
+  return s;
+}
+
 Stmt BarrierStmt(Fence fence) {
   Stmt s{.kind = StmtKind::kBarrier};
   s.fence = fence;
@@ -175,6 +181,14 @@ uint32_t KernelBuilder::AddParam(absl::string_view name, TensorType type, Kernel
   return static_cast<uint32_t>(kernel_.params.size() - 1);
 }
 
+uint32_t KernelBuilder::AddShared(absl::string_view name, DType dtype, std::vector<int64_t> extents, int64_t skew,
+                                  std::vector<Stmt>& body) {
+  const uint32_t alloc = AddAlloc(name, AllocSpace::kShared, dtype, std::move(extents));
+  kernel_.allocs[alloc].skew = skew;
+  body.push_back(AllocStmt(alloc));
+  return alloc;
+}
+
 Expr KernelBuilder::Read(uint32_t alloc, Index index) {
   return pool().AllocLoad(alloc, index, kernel_.allocs[alloc].dtype);
 }
@@ -224,9 +238,7 @@ std::vector<uint32_t> KernelBuilder::EmitAccumulators(const NestStage& stage, st
   for (int c = 0; c < stage.combiner->components; ++c) {
     const Component& component = nest_.components[stage.first_component + static_cast<uint32_t>(c)];
     acc.push_back(AddAlloc(component.name, AllocSpace::kRegister, component.dtype));
-    Stmt alloc{.kind = StmtKind::kAlloc};
-    alloc.target = acc.back();
-    body.push_back(alloc);
+    body.push_back(AllocStmt(acc.back()));
     body.push_back(SetAlloc(acc.back(), {}, pool().Const(stage.combiner->identity(c, component.dtype))));
   }
   return acc;

@@ -22,6 +22,7 @@ Stmt LetStmt(VarId var, Expr value, Loc loc = {});
 Stmt SetAlloc(uint32_t alloc, std::vector<Expr> index, Expr value);
 Stmt SetBuffer(uint32_t param, absl::Span<const Expr> index, Expr value, Loc loc = {});
 Stmt BarrierStmt(Fence fence);
+Stmt AllocStmt(uint32_t alloc);
 // `body` in the last of `count` workgroups to arrive at the counter.
 Stmt IfLastStmt(uint32_t counter, Expr index, Expr count, std::vector<Stmt> body);
 
@@ -44,6 +45,9 @@ class KernelBuilder {
   Expr IndexVar(absl::string_view name, int64_t extent, VarId* id);  // unique name, range [0, extent - 1]
   Expr ValueVar(absl::string_view name, DType dtype, VarId* id);
   uint32_t AddAlloc(absl::string_view name, AllocSpace space, DType dtype, std::vector<int64_t> extents = {});
+  // A shared array that is declared here; `skew` more elements lie behind each row.
+  uint32_t AddShared(absl::string_view name, DType dtype, std::vector<int64_t> extents, int64_t skew,
+                     std::vector<Stmt>& body);
   Expr Read(uint32_t alloc, Index index = {});
   // A parameter beyond those of the nest.
   uint32_t AddParam(absl::string_view name, TensorType type, KernelAccess access, bool coherent);
